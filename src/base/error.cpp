@@ -1,0 +1,56 @@
+#include "base/error.h"
+
+namespace tandem {
+namespace {
+
+struct Entry {
+  ErrorCode code;
+  std::string_view name;
+  std::string_view meaning;
+};
+
+constexpr Entry entries[] = {
+    {ErrorCode::invalid_argument, "invalid_argument", "an option or argument is out of its range"},
+    {ErrorCode::io, "io", "the operating system refused a read or a write"},
+    {ErrorCode::not_found, "not_found", "a file, tensor, adapter or name does not exist"},
+    {ErrorCode::already_exists, "already_exists",
+     "an output is there already and is never replaced"},
+    {ErrorCode::unsafe_path, "unsafe_path", "a path leaves its folder, or is a symbolic link"},
+    {ErrorCode::malformed_json, "malformed_json", "text is not JSON, or has a duplicate key"},
+    {ErrorCode::unknown_key, "unknown_key",
+     "a JSON object has a key that is not part of its schema"},
+    {ErrorCode::missing_key, "missing_key", "a JSON object lacks a key that its schema requires"},
+    {ErrorCode::wrong_type, "wrong_type", "a JSON value has another type than its schema says"},
+    {ErrorCode::bad_value, "bad_value", "a field is out of range or contradicts another"},
+    {ErrorCode::unsupported, "unsupported", "a valid input asks for something that is not built"},
+    {ErrorCode::malformed_checkpoint, "malformed_checkpoint",
+     "a checkpoint's files are damaged or disagree with its config"},
+    {ErrorCode::malformed_artifact, "malformed_artifact",
+     "an artifact's files are damaged or disagree with its manifest"},
+    {ErrorCode::hash_mismatch, "hash_mismatch", "bytes do not have the sha256 that was promised"},
+    {ErrorCode::malformed_text, "malformed_text",
+     "a tokenizer, template or token id is not usable"},
+    {ErrorCode::limit_exceeded, "limit_exceeded",
+     "a plan needs more than the adapter or an option allows"},
+    {ErrorCode::context_exceeded, "context_exceeded", "a prompt does not fit the context"},
+    {ErrorCode::no_adapter, "no_adapter", "no WebGPU adapter matches the request"},
+    {ErrorCode::gpu_validation, "gpu_validation",
+     "WebGPU refused a kernel, a binding or a command"},
+    {ErrorCode::out_of_memory, "out_of_memory", "the GPU could not allocate a buffer"},
+    {ErrorCode::device_lost, "device_lost", "the GPU device is gone; open the engine again"},
+    {ErrorCode::internal, "internal", "a defect in Tandem itself"},
+};
+
+const Entry& entry(ErrorCode code) {
+  for (const Entry& candidate : entries) {
+    if (candidate.code == code) return candidate;
+  }
+  return entries[std::size(entries) - 1];
+}
+
+}  // namespace
+
+std::string_view name(ErrorCode code) { return entry(code).name; }
+std::string_view meaning(ErrorCode code) { return entry(code).meaning; }
+
+}  // namespace tandem

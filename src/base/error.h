@@ -1,0 +1,37 @@
+// How the library makes and hands on errors.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "tandem/error.h"
+
+namespace tandem {
+
+// fail(ErrorCode::io, "{}: cannot read: {}", path, reason), as a return value of any Result.
+template <class... Args>
+tl::unexpected<Error> fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
+  return tl::unexpected<Error>(Error{code, fmt::format(format, std::forward<Args>(args)...)});
+}
+
+}  // namespace tandem
+
+#define TANDEM_CONCAT_(a, b) a##b
+#define TANDEM_CONCAT(a, b) TANDEM_CONCAT_(a, b)
+
+// TRY(expression): returns from the calling function with the expression's error, if it has one.
+#define TRY(expression)                                                        \
+  do {                                                                         \
+    if (auto try_result = (expression); !try_result) {                         \
+      return ::tl::unexpected<::tandem::Error>(std::move(try_result).error()); \
+    }                                                                          \
+  } while (false)
+
+// TRY_ASSIGN(auto value, expression): the same, and otherwise keeps the expression's value.
+#define TRY_ASSIGN(declaration, expression) \
+  TRY_ASSIGN_(TANDEM_CONCAT(try_result_, __LINE__), declaration, expression)
+#define TRY_ASSIGN_(result, declaration, expression)                                \
+  auto result = (expression);                                                       \
+  if (!result) return ::tl::unexpected<::tandem::Error>(std::move(result).error()); \
+  declaration = std::move(*result)

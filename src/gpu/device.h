@@ -1,0 +1,220 @@
+// The narrow device: buffers, kernels, submissions and readbacks. Nothing here knows of models, and
+// nothing but the implementation (native.cpp) knows which WebGPU library it is.
+//
+// Work is submitted and harvested, never waited for inside; only `wait` waits. Errors of the driver
+// are stored when they arrive and returned by the next call. A lost device returns
+// ErrorCode::device_lost from every call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/dispatch.h"
+#include "gpu/wgsl.h"
+#include "tandem/error.h"
+
+namespace tandem::gpu {
+
+struct Limits {
+  uint64_t max_buffer_bytes = 0;
+  uint64_t max_binding_bytes = 0;    // of one storage binding
+  uint32_t binding_alignment = 256;  // of a binding's offset
+  uint32_t max_workgroup_bytes = 0;
+  uint32_t max_workgroup_invocations = 0;
+  uint32_t max_workgroups_per_dimension = 0;
+  uint32_t max_storage_buffers = 0;  // of one kernel
+};
+
+struct AdapterInfo {
+  std::string name;
+  std::string vendor;
+  std::string driver;
+  std::string backend;  // "Vulkan", ...
+  std::string library;  // the WebGPU library
+  bool software = false;
+  Limits limits;
+  Tiers tiers;
+};
+
+struct DeviceOptions {
+  // A part of an adapter's name, in any case, or "software"; empty takes the fastest. A software
+  // adapter is taken only if it is asked for or is the only one.
+  std::string adapter;
+  Tiers disabled;                // tiers to force off
+  std::optional<Limits> limits;  // lower limits than the adapter's own
+  bool bounds_checks = true;
+};
+
+std::vector<std::string_view> tier_names(const Tiers& tiers);  // "base", "subgroups", ...
+
+Result<std::vector<AdapterInfo>> adapters();
+
+// A range of a buffer.
+struct View {
+  uint32_t buffer = 0;  // the buffer's number; 0 is none
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+
+  // The range [offset, offset + bytes) of this view.
+  View part(uint64_t part_offset, uint64_t part_bytes) const {
+    return {buffer, offset + part_offset, part_bytes};
+  }
+  explicit operator bool() const { return buffer != 0; }
+};
+
+// Binds a view and says what the kernel does with it, for instance `read(x)`.
+struct Binding {
+  View view;
+  Access access;
+};
+inline Binding uniform(View view) { return {view, Access::uniform}; }
+inline Binding read(View view) { return {view, Access::read}; }
+inline Binding read_write(View view) { return {view, Access::read_write}; }
+
+// The value of a WGSL override constant.
+struct Constant {
+  std::string_view name;
+  double value;
+};
+
+using Kernel = uint32_t;  // a number of a compiled kernel
+
+class Device;
+
+// Owns GPU memory and frees it when it goes. The device must outlive it. Zero-filled when made.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&&) noexcept;
+  Buffer& operator=(Buffer&&) noexcept;
+  ~Buffer();
+
+  View view() const { return {id_, 0, bytes_}; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  friend class Device;
+  Buffer(Device* device, uint32_t id, uint64_t bytes) : device_(device), id_(id), bytes_(bytes) {}
+  Device* device_ = nullptr;
+  uint32_t id_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+// Dispatches recorded once and replayed by Device::submit. Owns their bind groups. The device must
+// outlive it.
+class CommandList {
+ public:
+  explicit CommandList(Device& device);
+  CommandList(CommandList&&) noexcept;
+  CommandList& operator=(CommandList&&) noexcept;
+  ~CommandList();
+
+  // Binds `bindings` to @group(0) in order of @binding. Refuses: another number or access than the
+  // kernel declares, offsets that break the alignment, ranges outside their buffer, sizes over the
+  // limits, and a range that is bound read_write while it overlaps another binding of the same
+  // dispatch.
+  Result<void> dispatch(Kernel kernel, std::span<const Binding> bindings, Grid grid);
+  Result<void> dispatch(Kernel kernel, std::initializer_list<Binding> bindings, Grid grid) {
+    return dispatch(kernel, std::span(bindings.begin(), bindings.size()), grid);
+  }
+
+  Device& device() const;
+  uint32_t dispatch_count() const;
+  // Bytes bound for reading / writing by all dispatches: an upper bound of what they move.
+  uint64_t bytes_read() const;
+  uint64_t bytes_written() const;
+
+ private:
+  friend class Device;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+enum class Passes { one_per_submission, one_per_dispatch };
+
+// Command lists to run in order, each with its extent, and an optional range to read back
+// afterwards.
+struct Submission {
+  struct Item {
+    const CommandList* commands;
+    Extent extent;
+  };
+  std::vector<Item> items;
+  View read_back;
+  Passes passes = Passes::one_per_submission;
+};
+
+// Bytes on their way from the GPU.
+class Readback {
+ public:
+  Readback();
+  Readback(Readback&&) noexcept;
+  Readback& operator=(Readback&&) noexcept;
+  ~Readback();
+  bool ready() const;
+  // The bytes, once ready; the error if the submission failed.
+  Result<std::vector<std::byte>> take();
+
+ private:
+  friend class Device;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+struct Census {
+  uint64_t buffers = 0;
+  uint64_t buffer_bytes = 0;
+  uint64_t kernels = 0;
+  double compile_ms = 0;
+};
+
+class Device {
+ public:
+  static Result<std::unique_ptr<Device>> open(const DeviceOptions& options);
+  ~Device();
+
+  const AdapterInfo& info() const;  // tiers and limits as granted
+
+  Result<Buffer> make_buffer(uint64_t bytes, std::string_view label);
+  // Queued before any later submission. Offset and size must be multiples of 4.
+  Result<void> write(View view, std::span<const std::byte> bytes);
+
+  // The kernel `name` of gpu/wgsl.h with the given constants, compiled in the background; the same
+  // request gives the same number. Errors of its WGSL come from finish_kernels or the first
+  // submission.
+  Result<Kernel> kernel(std::string_view name, std::span<const Constant> constants);
+  Result<Kernel> kernel(std::string_view name, std::initializer_list<Constant> constants) {
+    return kernel(name, std::span(constants.begin(), constants.size()));
+  }
+  // Compiles a source that is not embedded (tests and tools).
+  Result<Kernel> kernel_from_source(std::string_view label, std::string_view source,
+                                    std::span<const Constant> constants);
+  // Waits until all kernels are compiled.
+  Result<void> finish_kernels();
+
+  Result<Readback> submit(const Submission& submission);
+  // Waits until the readback is ready.
+  Result<void> wait(const Readback& readback);
+  // Reads a range now: submits, waits, and takes.
+  Result<std::vector<std::byte>> read(View view);
+
+  Census census() const;
+
+  // Destroys the device as a lost one would be (tests).
+  void lose();
+
+ private:
+  friend class Buffer;
+  friend class CommandList;
+  struct State;
+  explicit Device(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tandem::gpu

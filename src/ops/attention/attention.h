@@ -1,0 +1,42 @@
+// Attention of each row at position p = step.position + row over the KV cache, scale 1, softmax in
+// f32: query head h reads KV head h / (heads / kv_heads) at positions max(0, p - window + 1) .. p
+// (window 0: from 0).
+//
+// Routes: `split` (few rows): one workgroup per (row, head, split of keys), then a combine. Splits
+// start at absolute positions, multiples of `split_keys`, so that a row's bits do not depend on the
+// rows beside it. `whole` (many rows): one workgroup walks all keys of its rows.
+#pragma once
+
+#include "ops/op.h"
+
+namespace tandem::ops {
+
+inline constexpr uint32_t split_keys = 64;
+
+enum class AttentionRoute { split, whole };
+
+struct Attention {
+  uint32_t heads = 0;
+  uint32_t kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t window = 0;     // 0: full
+  uint32_t positions = 0;  // the context: no row's position reaches it
+  AttentionRoute route = AttentionRoute::split;
+  gpu::View step;
+  gpu::View q;  // [max_rows][heads][head_dim]
+  KvCache kv;
+  gpu::View partials;  // route split: scratch of attention_partials_bytes
+  gpu::View y;         // [max_rows][heads * head_dim]
+  uint32_t max_rows = 0;
+};
+
+uint64_t attention_partials_bytes(const Attention& op);
+std::vector<Route> attention_routes(const Attention& op, const gpu::AdapterInfo& adapter);
+Result<void> record(gpu::CommandList& commands, const Attention& op);
+
+// q and y: [rows][heads][head_dim].
+void attention_reference(uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t window,
+                         uint32_t position, uint32_t rows, std::span<const float> q,
+                         const HostKvCache& kv, std::span<float> y);
+
+}  // namespace tandem::ops

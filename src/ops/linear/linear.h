@@ -1,0 +1,48 @@
+// Matrix product with an epilogue: v[row][o] = sum_c weights[o][c] * x[row][c], in f32, then
+//   none        y[row][o] = v[row][o]
+//   gelu_pair   y[row][j] = gelu(v[row][2j]) * v[row][2j + 1]   (gate and up rows interleaved)
+//   gelu_times  y[row][o] = gelu(v[row][o]) * times[row][o]
+//   softcap     y[row][o] = c * tanh(v[row][o] / c)
+// with gelu(x) = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))).
+//
+// Routes `one` and `few` share one source, lanes, unrolling and reduction order, so that a row has
+// the same bits in both; `many` is tiled and agrees within tolerance only.
+#pragma once
+
+#include "ops/op.h"
+
+namespace tandem::ops {
+
+enum class Epilogue { none, gelu_pair, gelu_times, softcap };
+
+enum class RowRoute {
+  one,   // 1 row
+  few,   // 1 to 4 rows
+  many,  // any number of rows
+};
+
+struct Linear {
+  Matrix weights;  // one dispatch per part
+  Epilogue epilogue = Epilogue::none;
+  RowRoute rows = RowRoute::one;
+  float softcap = 0;
+  gpu::View step;
+  gpu::View x;      // [max_rows][weights.columns]
+  gpu::View times;  // gelu_times: [max_rows][weights.rows]
+  gpu::View y;      // [max_rows][outputs], outputs = weights.rows, or half of it for gelu_pair
+  uint32_t max_rows = 0;
+};
+
+Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterInfo& adapter);
+Result<void> record(gpu::CommandList& commands, const Linear& op);
+
+// Runs the routes `one` and `few` of this shape once on fixed data (weights of its own, of the same
+// type and shape) and says whether row r of a 1-, 2-, 3- and 4-row product has the same bits in
+// all. Waits for the device.
+Result<bool> rows_are_bit_identical(gpu::Device& device, const Linear& op);
+
+// x: [rows][weights.columns]; `times` only for gelu_times. Uses all cores.
+void linear_reference(const HostMatrix& weights, Epilogue epilogue, double softcap, uint32_t rows,
+                      std::span<const float> x, std::span<const float> times, std::span<float> y);
+
+}  // namespace tandem::ops

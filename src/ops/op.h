@@ -1,0 +1,92 @@
+// What all operators share: the step a kernel runs, weights as they lie on the GPU and on the host,
+// KV caches, routes.
+//
+// An operator is a folder: <op>.h says its contract; <op>.wgsl computes it; <op>.cpp chooses the
+// route and records it; <op>_reference.cpp computes the same in plain C++, in double where it
+// matters. Activations are f32, row by row, dense unless a stride is named. `max_rows` is the
+// capacity of the row buffers; step.rows says how many are live.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/device.h"
+#include "spec/layout.h"
+
+namespace tandem::ops {
+
+// What the rows of one step are. Lives in a GPU buffer, is written by the host or by the operator
+// `advance`, and is bound uniform (kernels declare the same struct). A step of 0 rows does nothing.
+struct Step {
+  uint32_t position = 0;  // of row 0 in the timeline
+  uint32_t rows = 0;
+  uint32_t remaining = 0;  // tokens that may still be emitted
+  uint32_t rounds = 0;     // tokens emitted so far
+  uint32_t token = 0;      // the last token emitted
+  uint32_t stop = 0;       // why the timeline stopped: a StopCode
+  uint32_t reserved[2] = {};
+};
+static_assert(sizeof(Step) == 32);
+
+enum class StopCode : uint32_t { none, stop_id, length, context };
+
+// A weight matrix on the GPU, split by rows into parts that fit a binding. All parts but the last
+// have the same number of rows, a multiple of 64.
+struct MatrixPart {
+  uint32_t first_row = 0;
+  uint32_t rows = 0;
+  gpu::View values;  // the plane "quants" or "values"
+  gpu::View scales;  // none for f16 and f32
+};
+struct Matrix {
+  spec::WeightType type = spec::WeightType::f32;
+  uint32_t rows = 0;
+  uint32_t columns = 0;
+  std::vector<MatrixPart> parts;
+
+  // The first `count` rows.
+  Matrix first_rows(uint32_t count) const;
+};
+
+// The same on the host: planes as spec/layout.h describes them.
+struct HostMatrix {
+  spec::WeightType type = spec::WeightType::f32;
+  uint32_t rows = 0;
+  uint32_t columns = 0;
+  std::span<const std::byte> values;
+  std::span<const std::byte> scales;
+};
+// Writes the weights of one row, exactly.
+void dequantize_row(const HostMatrix& matrix, uint32_t row, std::span<float> out);
+
+enum class KvType { f16, f32 };
+
+// Keys and values of one layer, [slot][kv_head][head_dim], position p in slot p % slots. f16 is
+// packed in pairs (pack2x16float), so head_dim is even. `slots` >= what the window and the rows of
+// one step need; for full layers it is the context.
+struct KvCache {
+  KvType type = KvType::f16;
+  uint32_t slots = 0;
+  gpu::View keys;
+  gpu::View values;
+};
+struct HostKvCache {
+  KvType type = KvType::f16;  // f16: values are rounded to fp16 when they are written
+  uint32_t slots = 0;
+  std::span<float> keys;
+  std::span<float> values;
+};
+
+// A kernel and what it is specialized with: the result of an operator's route function.
+struct Route {
+  std::string_view kernel;
+  std::vector<gpu::Constant> constants;
+  gpu::Grid grid;
+};
+std::string describe(const Route& route);  // "linear_row LANES=16 COLUMNS=256 ..."
+
+}  // namespace tandem::ops
