@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,7 +49,7 @@ struct Matrix {
   uint32_t columns = 0;
   std::vector<MatrixPart> parts;
 
-  // The first `count` rows.
+  // The first `count` rows; all of them if there are fewer.
   Matrix first_rows(uint32_t count) const;
 };
 
@@ -88,5 +89,13 @@ struct Route {
   gpu::Grid grid;
 };
 std::string describe(const Route& route);  // "linear_row LANES=16 COLUMNS=256 ..."
+
+// Records the route's kernel.
+Result<void> dispatch(gpu::CommandList& commands, const Route& route,
+                      std::initializer_list<gpu::Binding> bindings);
+
+// Refuses a view that is smaller than what the operator's shape makes its kernel touch: kernels may
+// run without bounds checks.
+Result<void> check_size(std::string_view op, std::string_view name, gpu::View view, uint64_t bytes);
 
 }  // namespace tandem::ops

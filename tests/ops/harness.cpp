@@ -1,0 +1,121 @@
+#include "ops/harness.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "base/half.h"
+
+namespace tandem::test {
+namespace {
+
+using spec::WeightType;
+
+void append_half(std::vector<std::byte>& bytes, uint16_t half) {
+  bytes.push_back(std::byte(half & 255));
+  bytes.push_back(std::byte(half >> 8));
+}
+
+// Inverse of a block's scale; 0 for a block of zeros.
+float inverse(float scale) { return scale == 0 ? 0 : 1 / scale; }
+
+void quantize_q4_0(std::span<const float> block, TestMatrix& out) {
+  const float largest = *std::max_element(
+      block.begin(), block.end(), [](float a, float b) { return std::abs(a) < std::abs(b); });
+  const float scale = largest / -8;
+  auto nibble = [&](float value) {
+    return std::clamp(static_cast<int>(value * inverse(scale) + 8.5f), 0, 15);
+  };
+  append_half(out.scales, to_half(scale));
+  for (size_t j = 0; j < 16; ++j) {
+    out.values.push_back(std::byte(nibble(block[j]) | nibble(block[j + 16]) << 4));
+  }
+}
+
+void quantize_q8_0(std::span<const float> block, TestMatrix& out) {
+  float largest = 0;
+  for (float value : block) largest = std::max(largest, std::abs(value));
+  const float scale = largest / 127;
+  append_half(out.scales, to_half(scale));
+  for (float value : block) {
+    out.values.push_back(std::byte(static_cast<int8_t>(std::round(value * inverse(scale)))));
+  }
+}
+
+}  // namespace
+
+std::vector<float> random_floats(size_t count, uint32_t seed, float scale) {
+  std::mt19937 generator(seed);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = scale * (static_cast<float>(generator() >> 8) * 0x1p-23f - 1);
+  }
+  return values;
+}
+
+TestMatrix quantize(WeightType type, uint32_t rows, uint32_t columns,
+                    std::span<const float> weights) {
+  TestMatrix out{type, rows, columns, {}, {}};
+  switch (type) {
+    case WeightType::q4_0:
+    case WeightType::q8_0:
+      for (size_t i = 0; i < weights.size(); i += spec::block_columns) {
+        const auto block = weights.subspan(i, spec::block_columns);
+        type == WeightType::q4_0 ? quantize_q4_0(block, out) : quantize_q8_0(block, out);
+      }
+      break;
+    case WeightType::f16:
+      for (float weight : weights) append_half(out.values, to_half(weight));
+      break;
+    case WeightType::f32:
+      out.values.resize(weights.size_bytes());
+      std::memcpy(out.values.data(), weights.data(), weights.size_bytes());
+      break;
+  }
+  return out;
+}
+
+TestMatrix random_matrix(WeightType type, uint32_t rows, uint32_t columns, uint32_t seed) {
+  return quantize(type, rows, columns, random_floats(size_t{rows} * columns, seed));
+}
+
+gpu::Buffer upload_bytes(gpu::Device& device, std::span<const std::byte> bytes) {
+  std::vector<std::byte> padded(bytes.begin(), bytes.end());
+  padded.resize((padded.size() + 3) / 4 * 4);
+  gpu::Buffer buffer = need(device.make_buffer(padded.size(), "test"));
+  need(device.write(buffer.view(), padded));
+  return buffer;
+}
+
+GpuMatrix upload(gpu::Device& device, const TestMatrix& matrix, uint32_t rows_per_part) {
+  GpuMatrix result{{matrix.type, matrix.rows, matrix.columns, {}}, {}};
+  if (rows_per_part == 0) rows_per_part = matrix.rows;
+  auto plane = [&](std::span<const std::byte> bytes, uint32_t first, uint32_t rows) -> gpu::View {
+    if (bytes.empty()) return {};
+    const size_t row_bytes = bytes.size() / matrix.rows;
+    result.buffers.push_back(
+        upload_bytes(device, bytes.subspan(row_bytes * first, row_bytes * rows)));
+    return result.buffers.back().view();
+  };
+  for (uint32_t first = 0; first < matrix.rows; first += rows_per_part) {
+    const uint32_t rows = std::min(rows_per_part, matrix.rows - first);
+    result.matrix.parts.push_back(
+        {first, rows, plane(matrix.values, first, rows), plane(matrix.scales, first, rows)});
+  }
+  return result;
+}
+
+bool is_poison(float value) { return std::bit_cast<uint32_t>(value) == poison_bits; }
+
+gpu::Buffer poisoned(gpu::Device& device, size_t count) {
+  return upload(device, std::vector<uint32_t>(count, poison_bits));
+}
+
+void run(gpu::Device& device, const gpu::CommandList& commands, uint32_t rows, uint32_t positions) {
+  gpu::Submission submission;
+  submission.items.push_back({&commands, {rows, positions}});
+  need(device.submit(submission));
+}
+
+}  // namespace tandem::test
