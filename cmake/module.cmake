@@ -26,7 +26,9 @@ function(tandem_test name)
 endfunction()
 
 function(tandem_own_code target)
+  # Designated initializers leave out what keeps its default, so missing ones are no mistake.
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+                                           -Wno-missing-field-initializers
                                            $<$<BOOL:${TANDEM_WARNINGS_AS_ERRORS}>:-Werror>)
   if(TANDEM_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=address,undefined -fno-sanitize-recover=undefined

@@ -1,0 +1,71 @@
+#include "model/model.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "model/plan.h"
+
+namespace tandem::model {
+
+Result<void> check_capacity(const spec::Config& config, const Capacity& capacity) {
+  if (capacity.context == 0 || capacity.context > config.max_positions) {
+    return fail(ErrorCode::invalid_argument, "context {}: the model has positions 1 to {}",
+                capacity.context, config.max_positions);
+  }
+  if (capacity.input_bound == 0 || capacity.rounds_in_flight == 0) {
+    return fail(ErrorCode::invalid_argument,
+                "input bound {} and rounds in flight {}: both must be at least 1",
+                capacity.input_bound, capacity.rounds_in_flight);
+  }
+  return {};
+}
+
+Result<void> check_budget(const Budget& budget) {
+  if (budget.max_tokens > 0 && budget.stop_ids.size() <= max_stop_ids) return {};
+  return fail(ErrorCode::invalid_argument,
+              "a budget of {} tokens and {} stop ids: at least 1 token and at most {} stop ids",
+              budget.max_tokens, budget.stop_ids.size(), max_stop_ids);
+}
+
+Result<void> check_ids_fit(const spec::Config& config, const Capacity& capacity, uint32_t position,
+                           std::span<const uint32_t> ids) {
+  const uint64_t end = uint64_t{position} + ids.size();
+  if (ids.empty()) return fail(ErrorCode::invalid_argument, "no token ids to run");
+  if (end > capacity.context) {
+    return fail(
+        ErrorCode::context_exceeded,
+        "{} tokens at position {} need a context of {}, it is {}; raise the context or shorten "
+        "the text",
+        ids.size(), position, end, capacity.context);
+  }
+  const auto unknown =
+      std::find_if(ids.begin(), ids.end(), [&](uint32_t id) { return id >= config.vocabulary; });
+  if (unknown != ids.end()) {
+    return fail(ErrorCode::malformed_text, "token id {} at [{}]: the vocabulary has {} ids",
+                *unknown, unknown - ids.begin(), config.vocabulary);
+  }
+  return {};
+}
+
+Result<void> check_kv_range(const spec::Config& config, const Capacity& capacity, uint32_t layer,
+                            uint32_t begin, uint32_t end) {
+  if (layer < config.layers.size()) {
+    const uint32_t slots = kv_slots(config, config.layers[config.layers[layer].kv_layer], capacity);
+    if (begin <= end && end - begin <= slots && end <= capacity.context) return {};
+  }
+  return fail(ErrorCode::invalid_argument, "KV positions {} to {} of layer {}: not kept", begin,
+              end, layer);
+}
+
+KvRows unroll_kv(std::span<const float> keys, std::span<const float> values, uint32_t slots,
+                 size_t width, uint32_t begin, uint32_t end) {
+  KvRows rows;
+  for (uint32_t position = begin; position < end; ++position) {
+    const size_t slot = position % slots * width;
+    rows.keys.insert(rows.keys.end(), keys.begin() + slot, keys.begin() + slot + width);
+    rows.values.insert(rows.values.end(), values.begin() + slot, values.begin() + slot + width);
+  }
+  return rows;
+}
+
+}  // namespace tandem::model

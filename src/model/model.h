@@ -1,0 +1,126 @@
+// What the engine drives: a model that takes its weights and then makes sequences. Implemented on
+// the GPU by target.h and on the CPU by reference.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/op.h"
+#include "spec/config.h"
+#include "spec/layout.h"
+#include "tandem/error.h"
+
+namespace tandem::model {
+
+// The type that the artifact's recipe gave to each tensor of the registry, by name.
+using TensorTypes = std::map<std::string, spec::WeightType, std::less<>>;
+
+// What a model is opened for. The two bounds are independent of each other.
+struct Capacity {
+  uint32_t context = 0;        // positions of one sequence
+  uint32_t input_bound = 512;  // rows of one prefill chunk
+  ops::KvType kv = ops::KvType::f16;
+  uint32_t rounds_in_flight = 4;  // rounds submitted ahead of their readback
+};
+
+// The default context bound: a cache that fits small devices, within what the model was made for.
+inline constexpr uint32_t default_context = 8960;
+
+// How far a generation may go.
+struct Budget {
+  uint32_t max_tokens = 1;         // at least 1
+  std::vector<uint32_t> stop_ids;  // at most max_stop_ids
+};
+inline constexpr uint32_t max_stop_ids = 63;
+
+// What one round emitted: one token, and why the sequence stopped, if it did.
+struct Round {
+  uint32_t token = 0;
+  uint32_t position = 0;  // of the token
+  ops::StopCode stop = ops::StopCode::none;
+};
+
+// Receives rows of an intermediate result during `score`: "embed", "per_layer_inputs"
+// [layer][row][width], "layer0", ..., "final". `first_row` counts from the start of the scored ids.
+using Trace =
+    std::function<void(std::string_view name, uint32_t first_row, std::span<const float> values)>;
+
+// Receives logits rows [row][vocabulary] of `score` in order.
+using LogitsSink = std::function<Result<void>(uint32_t first_row, std::span<const float> logits)>;
+
+// Keys and values of one layer, [position][kv_head][head_dim].
+struct KvRows {
+  std::vector<float> keys;
+  std::vector<float> values;
+};
+
+// The checks that all implementations share; their errors name what was asked for and what is
+// allowed.
+Result<void> check_capacity(const spec::Config& config, const Capacity& capacity);
+Result<void> check_budget(const Budget& budget);
+Result<void> check_ids_fit(const spec::Config& config, const Capacity& capacity, uint32_t position,
+                           std::span<const uint32_t> ids);
+Result<void> check_kv_range(const spec::Config& config, const Capacity& capacity, uint32_t layer,
+                            uint32_t begin, uint32_t end);
+// Positions [begin, end) out of a ring of `slots` rows of `width` floats.
+KvRows unroll_kv(std::span<const float> keys, std::span<const float> values, uint32_t slots,
+                 size_t width, uint32_t begin, uint32_t end);
+
+// One timeline: ids by position, their KV, and the rounds on their way. Calls submit work and do
+// not wait for it, but for `harvest` with wait, `logits`, `score` and `kv`.
+class Sequence {
+ public:
+  virtual ~Sequence() = default;
+
+  // Runs `ids` (at least one) at positions position, position + 1, ... whose earlier positions have
+  // KV already, picks the token that follows the last of them, and so submits the first round.
+  // Rounds in flight are dropped.
+  virtual Result<void> prefill(uint32_t position, std::span<const uint32_t> ids,
+                               const Budget& budget) = 0;
+
+  // Submits one more round after the last one submitted. Rounds past a stop emit nothing.
+  virtual Result<void> decode() = 0;
+
+  // How many submitted rounds are not harvested yet.
+  virtual uint32_t in_flight() const = 0;
+
+  // The oldest round not harvested yet; nothing if it is not ready (only without `wait`), or if it
+  // was submitted past a stop.
+  virtual Result<std::optional<Round>> harvest(bool wait) = 0;
+
+  // The logits row that the last round chose its token from.
+  virtual Result<std::vector<float>> logits() = 0;
+
+  // Runs all layers on all `ids` from position 0. Rounds in flight are dropped.
+  virtual Result<void> score(std::span<const uint32_t> ids, const LogitsSink& sink,
+                             const Trace& trace) = 0;
+
+  // The KV that `layer` reads at positions [begin, end), which must lie within its ring.
+  virtual Result<KvRows> kv(uint32_t layer, uint32_t begin, uint32_t end) = 0;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const spec::Config& config() const = 0;
+  virtual const Capacity& capacity() const = 0;
+
+  // Fills a part of a weight plane ("layers.0.qkv.quants"). All planes must be filled before the
+  // first sequence.
+  virtual Result<void> write(std::string_view plane, uint64_t offset,
+                             std::span<const std::byte> bytes) = 0;
+
+  // The model must outlive its sequences.
+  virtual Result<std::unique_ptr<Sequence>> sequence() = 0;
+};
+
+}  // namespace tandem::model

@@ -1,0 +1,210 @@
+#include "model/plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ops/argmax/argmax.h"
+#include "ops/attention/attention.h"
+
+namespace tandem::model {
+namespace {
+
+// Rows of a part are a multiple of this, so that the outputs of parts keep the binding alignment
+// and packed pairs of scales are never cut. Rows that are interleaved yield one output together.
+uint32_t part_granule(const spec::Tensor& tensor) {
+  constexpr uint32_t outputs = 64;
+  return tensor.join == spec::Join::interleave
+             ? outputs * static_cast<uint32_t>(tensor.sources.size())
+             : outputs;
+}
+
+uint64_t total(const std::vector<PlannedBuffer>& buffers) {
+  uint64_t sum = 0;
+  for (const PlannedBuffer& buffer : buffers) sum += buffer.bytes;
+  return sum;
+}
+
+uint64_t aligned(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
+
+template <class Value>
+uint64_t largest(const spec::Config& config, uint32_t layers, Value value) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < layers; ++i) most = std::max<uint64_t>(most, value(config.layers[i]));
+  return most;
+}
+
+// The buffers of `rows` rows on their way through the first `layers` layers.
+void plan_rows(const spec::Config& config, std::string_view set, uint64_t rows, uint32_t layers,
+               std::vector<PlannedBuffer>& buffers) {
+  auto add = [&](std::string_view name, uint64_t floats) {
+    buffers.push_back({fmt::format("{}.{}", set, name), floats * 4});
+  };
+  const uint64_t q_width =
+      largest(config, layers, [&](const spec::Layer& l) { return config.heads * l.head_dim; });
+  add("h", rows * config.hidden);
+  add("normed", rows * config.hidden);
+  add("delta", rows * config.hidden);
+  add("qkv", rows * largest(config, layers, [&](const spec::Layer& l) {
+               return (config.heads + 2 * l.kv_heads) * l.head_dim;
+             }));
+  add("q", rows * q_width);
+  add("attended", rows * q_width);
+  add("mlp", rows * largest(config, layers, [](const spec::Layer& l) { return l.intermediate; }));
+  if (config.per_layer_input > 0) {
+    const uint64_t all_layers = config.layers.size();
+    add("per_layer_table", rows * all_layers * config.per_layer_input);
+    add("per_layer_context", rows * layers * config.per_layer_input);
+    add("per_layer_inputs",
+        uint64_t{layers} * per_layer_stride(config, static_cast<uint32_t>(rows)));
+    add("per_layer_gate", rows * config.per_layer_input);
+  }
+}
+
+void plan_scratch(const spec::Config& config, Plan& plan) {
+  const uint32_t layers = static_cast<uint32_t>(config.layers.size());
+  std::vector<PlannedBuffer>& buffers = plan.scratch;
+  for (size_t i = 0; i < plan.angles.size(); ++i) {
+    const uint64_t pairs = std::max(plan.angles[i].rope.rotated_pairs, 1u);
+    buffers.push_back({fmt::format("angles.{}", i), plan.capacity.context * pairs * 8});
+  }
+  plan_rows(config, "row", 1, layers, buffers);
+  uint64_t partials = 4;
+  for (const spec::Layer& layer : config.layers) {
+    const ops::Attention shape{.heads = config.heads,
+                               .kv_heads = layer.kv_heads,
+                               .head_dim = layer.head_dim,
+                               .window = layer.kind == spec::LayerKind::sliding ? config.window : 0,
+                               .positions = plan.capacity.context,
+                               .max_rows = 1};
+    partials = std::max(partials, ops::attention_partials_bytes(shape));
+  }
+  buffers.push_back({"row.attention_partials", partials});
+  buffers.push_back({"row.logits", uint64_t{config.vocabulary} * 4});
+  buffers.push_back({"row.argmax_partials", ops::argmax_partials_bytes(config.vocabulary, 1)});
+  buffers.push_back({"row.token", 4});
+  plan_rows(config, "chunk", plan.capacity.input_bound, config.owning_layers(), buffers);
+  plan_rows(config, "score", plan.score_rows, layers, buffers);
+  buffers.push_back({"score.logits", uint64_t{plan.score_rows} * config.vocabulary * 4});
+}
+
+void plan_sequence(const spec::Config& config, Plan& plan) {
+  const Capacity& capacity = plan.capacity;
+  const uint64_t value_bytes = capacity.kv == ops::KvType::f16 ? 2 : 4;
+  for (uint32_t i = 0; i < config.owning_layers(); ++i) {
+    const spec::Layer& layer = config.layers[i];
+    const uint64_t bytes =
+        uint64_t{kv_slots(config, layer, capacity)} * layer.kv_heads * layer.head_dim * value_bytes;
+    plan.sequence.push_back({fmt::format("layers.{}.keys", i), bytes});
+    plan.sequence.push_back({fmt::format("layers.{}.values", i), bytes});
+  }
+  plan.sequence.push_back({"timeline", (uint64_t{capacity.context} + 1) * 4});
+  plan.sequence.push_back({"stop_ids", (max_stop_ids + 1) * 4});
+  plan.sequence.push_back({"step", sizeof(ops::Step)});
+  plan.sequence.push_back({"chunk_step", sizeof(ops::Step)});
+}
+
+Result<void> plan_weights(const spec::Config& config, const TensorTypes& types,
+                          const gpu::Limits& limits, Plan& plan) {
+  const uint64_t limit = std::min(limits.max_binding_bytes, limits.max_buffer_bytes);
+  for (const spec::Tensor& tensor : spec::tensors(config)) {
+    const auto type = types.find(tensor.name);
+    if (type == types.end()) {
+      return fail(ErrorCode::not_found, "tensor {}: the artifact gives it no type", tensor.name);
+    }
+    const std::vector<spec::PlaneLayout> layout = spec::planes(type->second, tensor.columns);
+    if (layout.empty()) {
+      return fail(ErrorCode::bad_value,
+                  "tensor {}: {} columns cannot be stored as {}; use f16 or f32", tensor.name,
+                  tensor.columns, spec::name(type->second));
+    }
+    uint64_t row_bytes = 0;
+    for (const spec::PlaneLayout& plane : layout)
+      row_bytes = std::max(row_bytes, plane.bytes_per_row);
+    uint64_t rows = std::min<uint64_t>(tensor.rows, limit / row_bytes);
+    if (rows < tensor.rows) rows = rows / part_granule(tensor) * part_granule(tensor);
+    if (rows == 0) {
+      return fail(
+          ErrorCode::limit_exceeded,
+          "tensor {}: {} rows of {} bytes are the smallest part, the adapter binds {} bytes",
+          tensor.name, std::min(part_granule(tensor), tensor.rows), row_bytes, limit);
+    }
+    const PlannedTensor planned{tensor, type->second, static_cast<uint32_t>(rows)};
+    for (uint32_t part = 0; part < planned.parts(); ++part) {
+      const uint64_t part_rows = std::min<uint64_t>(rows, tensor.rows - part * rows);
+      for (const spec::PlaneLayout& plane : layout) {
+        plan.weights.push_back(
+            {part_name(tensor.name, plane.suffix, part), aligned(part_rows * plane.bytes_per_row)});
+      }
+    }
+    plan.tensors.push_back(planned);
+  }
+  return {};
+}
+
+Result<void> check_limits(const Plan& plan, const gpu::Limits& limits) {
+  const uint64_t limit = std::min(limits.max_binding_bytes, limits.max_buffer_bytes);
+  for (const auto* buffers : {&plan.weights, &plan.scratch, &plan.sequence}) {
+    for (const PlannedBuffer& buffer : *buffers) {
+      if (buffer.bytes > limit) {
+        return fail(
+            ErrorCode::limit_exceeded,
+            "buffer {} needs {} bytes, the adapter allows {}; lower the context ({}) or the "
+            "input bound ({})",
+            buffer.name, buffer.bytes, limit, plan.capacity.context, plan.capacity.input_bound);
+      }
+      TRY(gpu::check_indexable(buffer.bytes / 4));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+uint64_t Plan::weight_bytes() const { return total(weights); }
+uint64_t Plan::scratch_bytes() const { return total(scratch); }
+uint64_t Plan::sequence_bytes() const { return total(sequence); }
+
+std::string part_name(std::string_view tensor, std::string_view plane, uint32_t part) {
+  return fmt::format("{}.{}.{}", tensor, plane, part);
+}
+
+uint32_t angles_of(const Plan& plan, const spec::Layer& layer) {
+  const auto found =
+      std::find(plan.angles.begin(), plan.angles.end(), PlannedAngles{layer.rope, layer.head_dim});
+  return static_cast<uint32_t>(found - plan.angles.begin());
+}
+
+uint32_t kv_slots(const spec::Config& config, const spec::Layer& layer, const Capacity& capacity) {
+  if (layer.kind == spec::LayerKind::full) return capacity.context;
+  const uint64_t ring =
+      uint64_t{config.window} + 1 + std::max(capacity.input_bound, capacity.rounds_in_flight);
+  return static_cast<uint32_t>(std::min<uint64_t>(ring, capacity.context));
+}
+
+uint32_t per_layer_stride(const spec::Config& config, uint32_t rows) {
+  constexpr uint32_t alignment = 256 / sizeof(float);
+  return (rows * config.per_layer_input + alignment - 1) / alignment * alignment;
+}
+
+Result<Plan> make_plan(const spec::Config& config, const TensorTypes& types,
+                       const Capacity& capacity, const gpu::Limits& limits) {
+  TRY(check_capacity(config, capacity));
+  Plan plan;
+  plan.capacity = capacity;
+  plan.capacity.input_bound = std::min(capacity.input_bound, capacity.context);
+  // A band's logits must fit a binding; beyond 16 rows a band gains nothing but memory.
+  const uint64_t logits_rows = limits.max_binding_bytes / (uint64_t{config.vocabulary} * 4);
+  plan.score_rows = static_cast<uint32_t>(
+      std::clamp<uint64_t>(logits_rows, 1, std::min(16u, plan.capacity.input_bound)));
+  for (const spec::Layer& layer : config.layers) {
+    const PlannedAngles angles{layer.rope, layer.head_dim};
+    if (angles_of(plan, layer) == plan.angles.size()) plan.angles.push_back(angles);
+  }
+  TRY(plan_weights(config, types, limits, plan));
+  plan_scratch(config, plan);
+  plan_sequence(config, plan);
+  TRY(check_limits(plan, limits));
+  return plan;
+}
+
+}  // namespace tandem::model

@@ -1,0 +1,252 @@
+#include "model/recording.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+#include "ops/add_norm/add_norm.h"
+#include "ops/advance/advance.h"
+#include "ops/argmax/argmax.h"
+#include "ops/embedding/embedding.h"
+#include "ops/per_layer_input/per_layer_input.h"
+#include "ops/qkv_rope/qkv_rope.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "ops/slice/slice.h"
+
+namespace tandem::model {
+
+Recording::Recording(gpu::Device& device, const spec::Config& config, const Plan& plan,
+                     const DeviceWeights& weights, const Buffers& scratch, const Buffers& sequence,
+                     SingleRowRoute single_row)
+    : device_(device),
+      config_(config),
+      plan_(plan),
+      weights_(weights),
+      scratch_(scratch),
+      sequence_(sequence),
+      single_row_(std::move(single_row)) {}
+
+gpu::View Recording::view(const RowSet& rows, std::string_view buffer) const {
+  return scratch_.find(fmt::format("{}.{}", rows.name, buffer))->second.view();
+}
+
+gpu::View Recording::step(const RowSet& rows) const {
+  return sequence_.find(rows.step)->second.view();
+}
+
+ops::KvCache Recording::kv(uint32_t layer) const {
+  const uint32_t owner = config_.layers[layer].kv_layer;
+  return {plan_.capacity.kv, kv_slots(config_, config_.layers[owner], plan_.capacity),
+          sequence_.find(fmt::format("layers.{}.keys", owner))->second.view(),
+          sequence_.find(fmt::format("layers.{}.values", owner))->second.view()};
+}
+
+const ops::Matrix& Recording::weights(uint32_t layer, std::string_view tensor) const {
+  return weights_.matrix(fmt::format("layers.{}.{}", layer, tensor));
+}
+
+gpu::View Recording::vector(uint32_t layer, std::string_view tensor) const {
+  return weights_.vector(fmt::format("layers.{}.{}", layer, tensor));
+}
+
+gpu::View Recording::next_norm(uint32_t layer) const {
+  return layer + 1 < config_.layers.size() ? vector(layer + 1, "attention_norm")
+                                           : weights_.vector("final_norm");
+}
+
+Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows, ops::Matrix weights,
+                               ops::Epilogue epilogue, gpu::View x, gpu::View y, gpu::View times) {
+  ops::Linear op{.weights = std::move(weights),
+                 .epilogue = epilogue,
+                 .rows = rows.linear,
+                 .softcap = static_cast<float>(config_.softcap.value_or(0)),
+                 .step = step(rows),
+                 .x = x,
+                 .times = times,
+                 .y = y,
+                 .max_rows = rows.max_rows};
+  if (op.rows == ops::RowRoute::one) {
+    TRY_ASSIGN(op.rows, single_row_(op));
+  }
+  return ops::record(commands, op);
+}
+
+Result<void> Recording::add_norm(gpu::CommandList& commands, const RowSet& rows, gpu::View weight,
+                                 gpu::View scalar, gpu::View next) {
+  return ops::record(commands, ops::AddNorm{.columns = config_.hidden,
+                                            .epsilon = static_cast<float>(config_.rms_norm_epsilon),
+                                            .step = step(rows),
+                                            .x = view(rows, "delta"),
+                                            .weight = weight,
+                                            .scalar = scalar,
+                                            .h = view(rows, "h"),
+                                            .next_weight = next,
+                                            .y = next ? view(rows, "normed") : gpu::View{},
+                                            .max_rows = rows.max_rows});
+}
+
+Result<gpu::CommandList> Recording::inputs(const RowSet& rows, uint32_t layers) {
+  gpu::CommandList commands(device_);
+  TRY(ops::record(commands, ops::Embedding{.table = weights_.matrix("embedding"),
+                                           .columns = config_.hidden,
+                                           .scale = std::sqrt(static_cast<float>(config_.hidden)),
+                                           .step = step(rows),
+                                           .timeline = sequence_.find("timeline")->second.view(),
+                                           .y = view(rows, "h"),
+                                           .max_rows = rows.max_rows}));
+  if (config_.per_layer_input > 0 && layers > 0) TRY(per_layer_inputs(commands, rows, layers));
+  TRY(ops::record(commands, ops::RmsNorm{.columns = config_.hidden,
+                                         .epsilon = static_cast<float>(config_.rms_norm_epsilon),
+                                         .step = step(rows),
+                                         .x = view(rows, "h"),
+                                         .weight = vector(0, "attention_norm"),
+                                         .y = view(rows, "normed"),
+                                         .max_rows = rows.max_rows}));
+  return commands;
+}
+
+Result<void> Recording::per_layer_inputs(gpu::CommandList& commands, const RowSet& rows,
+                                         uint32_t layers) {
+  const uint32_t width = config_.per_layer_input;
+  const ops::Matrix& table = weights_.matrix("per_layer_embedding");
+  TRY(ops::record(commands, ops::Embedding{.table = table,
+                                           .columns = layers * width,
+                                           .scale = std::sqrt(static_cast<float>(width)),
+                                           .step = step(rows),
+                                           .timeline = sequence_.find("timeline")->second.view(),
+                                           .y = view(rows, "per_layer_table"),
+                                           .max_rows = rows.max_rows}));
+  TRY(linear(commands, rows, weights_.matrix("per_layer_projection").first_rows(layers * width),
+             ops::Epilogue::none, view(rows, "h"), view(rows, "per_layer_context")));
+  return ops::record(
+      commands,
+      ops::PerLayerInput{.layers = layers,
+                         .width = width,
+                         .context_stride = layers * width,
+                         .table_stride = table.columns,
+                         .context_scale = 1 / std::sqrt(static_cast<float>(config_.hidden)),
+                         .epsilon = static_cast<float>(config_.rms_norm_epsilon),
+                         .step = step(rows),
+                         .context = view(rows, "per_layer_context"),
+                         .table = view(rows, "per_layer_table"),
+                         .weight = weights_.vector("per_layer_norm"),
+                         .y = view(rows, "per_layer_inputs"),
+                         .layer_stride = per_layer_stride(config_, rows.max_rows),
+                         .max_rows = rows.max_rows});
+}
+
+Result<gpu::CommandList> Recording::layers(const RowSet& rows, uint32_t begin, uint32_t end) {
+  gpu::CommandList commands(device_);
+  for (uint32_t layer = begin; layer < end; ++layer) {
+    TRY(attention(commands, rows, layer));
+    TRY(mlp(commands, rows, layer));
+    if (config_.per_layer_input > 0) TRY(per_layer(commands, rows, layer));
+  }
+  return commands;
+}
+
+Result<void> Recording::attention(gpu::CommandList& commands, const RowSet& rows, uint32_t layer) {
+  const spec::Layer& shape = config_.layers[layer];
+  const bool owns_kv = !config_.shares_kv(layer);
+  TRY(linear(commands, rows, weights(layer, "qkv"), ops::Epilogue::none, view(rows, "normed"),
+             view(rows, "qkv")));
+  const std::string angles = fmt::format("angles.{}", angles_of(plan_, shape));
+  TRY(ops::record(commands, ops::QkvRope{.heads = config_.heads,
+                                         .kv_heads = shape.kv_heads,
+                                         .head_dim = shape.head_dim,
+                                         .rotated_pairs = shape.rope.rotated_pairs,
+                                         .owns_kv = owns_kv,
+                                         .key_is_value = shape.key_is_value,
+                                         .epsilon = static_cast<float>(config_.rms_norm_epsilon),
+                                         .step = step(rows),
+                                         .qkv = view(rows, "qkv"),
+                                         .q_norm = vector(layer, "q_norm"),
+                                         .k_norm = owns_kv ? vector(layer, "k_norm") : gpu::View{},
+                                         .angles = scratch_.find(angles)->second.view(),
+                                         .q = view(rows, "q"),
+                                         .kv = owns_kv ? kv(layer) : ops::KvCache{},
+                                         .max_rows = rows.max_rows}));
+  const bool split = rows.attention == ops::AttentionRoute::split;
+  TRY(ops::record(
+      commands,
+      ops::Attention{.heads = config_.heads,
+                     .kv_heads = shape.kv_heads,
+                     .head_dim = shape.head_dim,
+                     .window = shape.kind == spec::LayerKind::sliding ? config_.window : 0,
+                     .positions = plan_.capacity.context,
+                     .route = rows.attention,
+                     .step = step(rows),
+                     .q = view(rows, "q"),
+                     .kv = kv(layer),
+                     .partials = split ? view(rows, "attention_partials") : gpu::View{},
+                     .y = view(rows, "attended"),
+                     .max_rows = rows.max_rows}));
+  TRY(linear(commands, rows, weights(layer, "attention_output"), ops::Epilogue::none,
+             view(rows, "attended"), view(rows, "delta")));
+  return add_norm(commands, rows, vector(layer, "post_attention_norm"), {},
+                  vector(layer, "mlp_norm"));
+}
+
+Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer) {
+  TRY(linear(commands, rows, weights(layer, "gate_up"), ops::Epilogue::gelu_pair,
+             view(rows, "normed"), view(rows, "mlp")));
+  TRY(linear(commands, rows, weights(layer, "down"), ops::Epilogue::none, view(rows, "mlp"),
+             view(rows, "delta")));
+  // The per-layer part, where there is one, ends the layer instead.
+  const bool ends_layer = config_.per_layer_input == 0;
+  return add_norm(commands, rows, vector(layer, "post_mlp_norm"),
+                  ends_layer ? vector(layer, "scalar") : gpu::View{},
+                  ends_layer ? next_norm(layer) : gpu::View{});
+}
+
+Result<void> Recording::per_layer(gpu::CommandList& commands, const RowSet& rows, uint32_t layer) {
+  const uint64_t stride = uint64_t{per_layer_stride(config_, rows.max_rows)} * sizeof(float);
+  const uint64_t bytes = uint64_t{rows.max_rows} * config_.per_layer_input * sizeof(float);
+  TRY(linear(commands, rows, weights(layer, "per_layer_gate"), ops::Epilogue::gelu_times,
+             view(rows, "h"), view(rows, "per_layer_gate"),
+             view(rows, "per_layer_inputs").part(layer * stride, bytes)));
+  TRY(linear(commands, rows, weights(layer, "per_layer_output"), ops::Epilogue::none,
+             view(rows, "per_layer_gate"), view(rows, "delta")));
+  return add_norm(commands, rows, vector(layer, "post_per_layer_norm"), vector(layer, "scalar"),
+                  next_norm(layer));
+}
+
+Result<gpu::CommandList> Recording::head(const RowSet& rows) {
+  gpu::CommandList commands(device_);
+  TRY(linear(commands, rows, weights_.matrix("embedding"),
+             config_.softcap ? ops::Epilogue::softcap : ops::Epilogue::none, view(rows, "normed"),
+             view(rows, "logits")));
+  return commands;
+}
+
+Result<gpu::CommandList> Recording::last_row(const RowSet& from, const RowSet& to) {
+  gpu::CommandList commands(device_);
+  for (std::string_view buffer : {"h", "normed"}) {
+    TRY(ops::record(commands, ops::Slice{.x_stride = config_.hidden,
+                                         .columns = config_.hidden,
+                                         .last_row = true,
+                                         .step = step(from),
+                                         .x = view(from, buffer),
+                                         .y = view(to, buffer),
+                                         .max_rows = from.max_rows}));
+  }
+  return commands;
+}
+
+Result<gpu::CommandList> Recording::next_token(const RowSet& row) {
+  gpu::CommandList commands(device_);
+  TRY(ops::record(commands, ops::Argmax{.columns = config_.vocabulary,
+                                        .step = step(row),
+                                        .logits = view(row, "logits"),
+                                        .partials = view(row, "argmax_partials"),
+                                        .index = view(row, "token"),
+                                        .max_rows = row.max_rows}));
+  TRY(ops::record(commands, ops::Advance{.context = plan_.capacity.context,
+                                         .step = step(row),
+                                         .token = view(row, "token"),
+                                         .stop_ids = sequence_.find("stop_ids")->second.view(),
+                                         .timeline = sequence_.find("timeline")->second.view()}));
+  return commands;
+}
+
+}  // namespace tandem::model

@@ -1,0 +1,77 @@
+// Records the target's methods from operators: which kernels run on which buffers, in which order.
+// GEMMA4.md's numbered steps are the source of every formula.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "gpu/device.h"
+#include "model/plan.h"
+#include "model/weights.h"
+#include "ops/attention/attention.h"
+#include "ops/linear/linear.h"
+
+namespace tandem::model {
+
+// The row buffers of one method: how many rows it runs at once, and by which routes.
+struct RowSet {
+  std::string_view name;  // "row", "chunk" or "score": the prefix of its buffers in the plan
+  uint32_t max_rows = 1;
+  ops::RowRoute linear = ops::RowRoute::one;
+  ops::AttentionRoute attention = ops::AttentionRoute::split;
+  std::string_view step;  // "step" or "chunk_step"
+};
+
+// Which route a product of one row takes: `one`, or `few` where the device gives a row other bits
+// in a product of several.
+using SingleRowRoute = std::function<Result<ops::RowRoute>(const ops::Linear&)>;
+
+class Recording {
+ public:
+  Recording(gpu::Device& device, const spec::Config& config, const Plan& plan,
+            const DeviceWeights& weights, const Buffers& scratch, const Buffers& sequence,
+            SingleRowRoute single_row);
+
+  // Token ids to h, normed and the per-layer inputs of the first `layers` layers.
+  Result<gpu::CommandList> inputs(const RowSet& rows, uint32_t layers);
+  // h and normed through layers [begin, end); leaves normed ready for layer `end`, or for the head.
+  Result<gpu::CommandList> layers(const RowSet& rows, uint32_t begin, uint32_t end);
+  // normed to logits.
+  Result<gpu::CommandList> head(const RowSet& rows);
+  // h and normed of the last row of `from` to the single row of `to`.
+  Result<gpu::CommandList> last_row(const RowSet& from, const RowSet& to);
+  // The logits of the single row to a token, and the step moved on.
+  Result<gpu::CommandList> next_token(const RowSet& row);
+
+  gpu::View view(const RowSet& rows, std::string_view buffer) const;
+  gpu::View step(const RowSet& rows) const;
+
+ private:
+  Result<void> per_layer_inputs(gpu::CommandList& commands, const RowSet& rows, uint32_t layers);
+  Result<void> attention(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
+  Result<void> mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
+  Result<void> per_layer(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
+
+  // A product of normed-width rows: x [weights.columns] to y, with an optional factor of the
+  // epilogue.
+  Result<void> linear(gpu::CommandList& commands, const RowSet& rows, ops::Matrix weights,
+                      ops::Epilogue epilogue, gpu::View x, gpu::View y, gpu::View times = {});
+  // h = (h + norm(delta) * weight) * scalar; normed = norm(h) * next, if there is a next.
+  Result<void> add_norm(gpu::CommandList& commands, const RowSet& rows, gpu::View weight,
+                        gpu::View scalar, gpu::View next);
+  ops::KvCache kv(uint32_t layer) const;
+  const ops::Matrix& weights(uint32_t layer, std::string_view tensor) const;
+  gpu::View vector(uint32_t layer, std::string_view tensor) const;
+  // The norm that reads h after layer `layer`: the next layer's first, or the final one.
+  gpu::View next_norm(uint32_t layer) const;
+
+  gpu::Device& device_;
+  const spec::Config& config_;
+  const Plan& plan_;
+  const DeviceWeights& weights_;
+  const Buffers& scratch_;
+  const Buffers& sequence_;
+  SingleRowRoute single_row_;
+};
+
+}  // namespace tandem::model

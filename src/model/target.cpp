@@ -1,0 +1,57 @@
+#include "model/target.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "model/target_sequence.h"
+#include "ops/qkv_rope/qkv_rope.h"
+
+namespace tandem::model {
+
+Result<std::unique_ptr<Target>> Target::open(gpu::Device& device, const spec::Config& config,
+                                             const TensorTypes& types,
+                                             const TargetOptions& options) {
+  std::unique_ptr<Target> target(new Target(device, config, options));
+  TRY_ASSIGN(target->plan_, make_plan(config, types, options.capacity, device.info().limits));
+  TRY_ASSIGN(target->weights_, DeviceWeights::make(device, target->plan_));
+  TRY_ASSIGN(target->scratch_, make_buffers(device, target->plan_.scratch));
+  for (size_t i = 0; i < target->plan_.angles.size(); ++i) {
+    const PlannedAngles& planned = target->plan_.angles[i];
+    const std::vector<float> angles =
+        ops::rope_angles(planned.rope, planned.head_dim, target->plan_.capacity.context);
+    const gpu::View view = target->scratch_.find(fmt::format("angles.{}", i))->second.view();
+    if (!angles.empty()) TRY(device.write(view, std::as_bytes(std::span(angles))));
+  }
+  return target;
+}
+
+Result<void> Target::write(std::string_view plane, uint64_t offset,
+                           std::span<const std::byte> bytes) {
+  return weights_.write(plane, offset, bytes);
+}
+
+Result<std::unique_ptr<Sequence>> Target::sequence() {
+  TRY_ASSIGN(std::unique_ptr<Sequence> sequence, TargetSequence::make(*this));
+  return sequence;
+}
+
+Result<ops::RowRoute> Target::single_row_route(const ops::Linear& op) {
+  if (options_.force_few_rows) return ops::RowRoute::few;
+  ops::Linear tried = op;
+  tried.weights.rows = std::min(op.weights.rows, 1024u);
+  std::string shape = fmt::format("{} {}x{} {}", spec::name(op.weights.type), tried.weights.rows,
+                                  op.weights.columns, static_cast<int>(op.epilogue));
+  auto known = identical_.find(shape);
+  if (known == identical_.end()) {
+    TRY_ASSIGN(const bool same, ops::rows_are_bit_identical(device_, tried));
+    known = identical_.emplace(std::move(shape), same).first;
+  }
+  return known->second ? ops::RowRoute::one : ops::RowRoute::few;
+}
+
+uint32_t Target::shapes_different() const {
+  return static_cast<uint32_t>(std::count_if(identical_.begin(), identical_.end(),
+                                             [](const auto& entry) { return !entry.second; }));
+}
+
+}  // namespace tandem::model

@@ -1,0 +1,62 @@
+// The target model on a GPU device: its plan, weights and scratch buffers, shared by all of its
+// sequences.
+#pragma once
+
+#include <memory>
+
+#include "gpu/device.h"
+#include "model/model.h"
+#include "model/plan.h"
+#include "model/weights.h"
+#include "ops/linear/linear.h"
+
+namespace tandem::model {
+
+struct TargetOptions {
+  Capacity capacity;
+  gpu::Passes passes = gpu::Passes::one_per_submission;
+  // Runs single rows by the kernels for several rows, as on a device where the two differ in bits.
+  bool force_few_rows = false;
+};
+
+class Target : public Model {
+ public:
+  // The device must outlive the target.
+  static Result<std::unique_ptr<Target>> open(gpu::Device& device, const spec::Config& config,
+                                              const TensorTypes& types,
+                                              const TargetOptions& options);
+
+  const spec::Config& config() const override { return config_; }
+  const Capacity& capacity() const override { return plan_.capacity; }
+  Result<void> write(std::string_view plane, uint64_t offset,
+                     std::span<const std::byte> bytes) override;
+  Result<std::unique_ptr<Sequence>> sequence() override;
+
+  const Plan& plan() const { return plan_; }
+  const Buffers& scratch() const { return scratch_; }
+  const DeviceWeights& weights() const { return weights_; }
+  gpu::Device& device() const { return device_; }
+  gpu::Passes passes() const { return options_.passes; }
+
+  // The route of a product of one row. The first time a shape is asked for, the device is tried: a
+  // row must have the same bits alone and beside others, or single rows take the route for several.
+  // Bits do not depend on how many outputs there are, so at most 1024 of them are tried.
+  Result<ops::RowRoute> single_row_route(const ops::Linear& op);
+  // How many shapes were tried, and in how many of them the bits differed.
+  uint32_t shapes_tried() const { return static_cast<uint32_t>(identical_.size()); }
+  uint32_t shapes_different() const;
+
+ private:
+  Target(gpu::Device& device, const spec::Config& config, const TargetOptions& options)
+      : device_(device), config_(config), options_(options) {}
+
+  gpu::Device& device_;
+  spec::Config config_;
+  TargetOptions options_;
+  Plan plan_;
+  DeviceWeights weights_;
+  Buffers scratch_;
+  std::map<std::string, bool> identical_;
+};
+
+}  // namespace tandem::model

@@ -1,0 +1,251 @@
+#include "model/target_sequence.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/half.h"
+
+namespace tandem::model {
+namespace {
+
+std::vector<float> floats(const std::vector<std::byte>& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+std::vector<float> halves(const std::vector<std::byte>& bytes) {
+  std::vector<uint16_t> bits(bytes.size() / sizeof(uint16_t));
+  std::memcpy(bits.data(), bytes.data(), bits.size() * sizeof(uint16_t));
+  std::vector<float> values(bits.size());
+  std::transform(bits.begin(), bits.end(), values.begin(), from_half);
+  return values;
+}
+
+void append(gpu::Submission& submission, const std::vector<gpu::CommandList>& lists,
+            gpu::Extent extent) {
+  for (const gpu::CommandList& list : lists) submission.items.push_back({&list, extent});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Sequence>> TargetSequence::make(Target& target) {
+  std::unique_ptr<TargetSequence> sequence(new TargetSequence(target));
+  TRY_ASSIGN(sequence->buffers_, make_buffers(target.device(), target.plan().sequence));
+  TRY(sequence->record());
+  TRY(target.device().finish_kernels());
+  return sequence;
+}
+
+Result<void> TargetSequence::record() {
+  const Plan& plan = target_.plan();
+  row_ = {"row", 1, ops::RowRoute::one, ops::AttentionRoute::split, "step"};
+  chunk_ = {"chunk", plan.capacity.input_bound, ops::RowRoute::many, ops::AttentionRoute::whole,
+            "chunk_step"};
+  score_ = {"score", plan.score_rows, ops::RowRoute::many, ops::AttentionRoute::whole,
+            "chunk_step"};
+  Recording recording(target_.device(), target_.config(), plan, target_.weights(),
+                      target_.scratch(), buffers_,
+                      [this](const ops::Linear& op) { return target_.single_row_route(op); });
+  const uint32_t owning = target_.config().owning_layers();
+  const uint32_t layers = static_cast<uint32_t>(target_.config().layers.size());
+  auto keep = [](std::vector<gpu::CommandList>& lists,
+                 Result<gpu::CommandList> list) -> Result<void> {
+    if (!list) return tl::unexpected<Error>(std::move(list).error());
+    lists.push_back(std::move(*list));
+    return {};
+  };
+  TRY(keep(chunk_lists_, recording.inputs(chunk_, owning)));
+  TRY(keep(chunk_lists_, recording.layers(chunk_, 0, owning)));
+  TRY(keep(enter_, recording.inputs(row_, layers)));
+  TRY(keep(enter_, recording.last_row(chunk_, row_)));
+  TRY(keep(row_lists_, recording.inputs(row_, layers)));
+  TRY(keep(row_lists_, recording.layers(row_, 0, owning)));
+  TRY(keep(finish_, recording.layers(row_, owning, layers)));
+  TRY(keep(finish_, recording.head(row_)));
+  TRY(keep(finish_, recording.next_token(row_)));
+  return record_score(recording);
+}
+
+Result<void> TargetSequence::record_score(Recording& recording) {
+  const uint32_t layers = static_cast<uint32_t>(target_.config().layers.size());
+  TRY_ASSIGN(gpu::CommandList inputs, recording.inputs(score_, layers));
+  stages_.push_back({std::move(inputs), {{"embed", recording.view(score_, "h")}}});
+  if (target_.config().per_layer_input > 0) {
+    stages_.back().results.push_back(
+        {"per_layer_inputs", recording.view(score_, "per_layer_inputs")});
+  }
+  for (uint32_t layer = 0; layer < layers; ++layer) {
+    TRY_ASSIGN(gpu::CommandList commands, recording.layers(score_, layer, layer + 1));
+    stages_.push_back(
+        {std::move(commands), {{fmt::format("layer{}", layer), recording.view(score_, "h")}}});
+  }
+  stages_.back().results.push_back({"final", recording.view(score_, "normed")});
+  TRY_ASSIGN(gpu::CommandList head, recording.head(score_));
+  stages_.push_back({std::move(head), {}});
+  score_logits_ = recording.view(score_, "logits");
+  return {};
+}
+
+std::vector<const gpu::CommandList*> TargetSequence::method(std::string_view name) const {
+  std::vector<const gpu::CommandList*> lists;
+  auto add = [&](const std::vector<gpu::CommandList>& some) {
+    for (const gpu::CommandList& list : some) lists.push_back(&list);
+  };
+  if (name == "prefill") add(chunk_lists_), add(enter_), add(finish_);
+  if (name == "decode") add(row_lists_), add(finish_);
+  if (name == "score") {
+    for (const Stage& stage : stages_) lists.push_back(&stage.commands);
+  }
+  return lists;
+}
+
+Result<void> TargetSequence::write(std::string_view name, uint64_t offset, const void* data,
+                                   uint64_t bytes) {
+  return target_.device().write(buffer(name).part(offset, bytes),
+                                {static_cast<const std::byte*>(data), bytes});
+}
+
+Result<void> TargetSequence::write_step(std::string_view name, const ops::Step& step) {
+  return write(name, 0, &step, sizeof(step));
+}
+
+Result<void> TargetSequence::start_rounds(uint32_t position, const Budget& budget) {
+  TRY(check_budget(budget));
+  std::vector<uint32_t> stops{static_cast<uint32_t>(budget.stop_ids.size())};
+  stops.insert(stops.end(), budget.stop_ids.begin(), budget.stop_ids.end());
+  TRY(write("stop_ids", 0, stops.data(), stops.size() * sizeof(uint32_t)));
+  TRY(write_step("step", {.position = position, .rows = 1, .remaining = budget.max_tokens}));
+  next_position_ = position + 1;
+  submitted_ = 1;
+  return {};
+}
+
+Result<void> TargetSequence::prefill(uint32_t position, std::span<const uint32_t> ids,
+                                     const Budget& budget) {
+  TRY(check_ids_fit(target_.config(), target_.capacity(), position, ids));
+  rounds_.clear();
+  TRY(write("timeline", uint64_t{position} * sizeof(uint32_t), ids.data(), ids.size_bytes()));
+  const uint32_t end = position + static_cast<uint32_t>(ids.size());
+  TRY(start_rounds(end - 1, budget));
+  for (uint32_t begin = position; begin < end;) {
+    const uint32_t rows = std::min(target_.capacity().input_bound, end - begin);
+    TRY(write_step("chunk_step", {.position = begin, .rows = rows}));
+    begin += rows;
+    gpu::Submission submission{.items = {}, .read_back = {}, .passes = target_.passes()};
+    append(submission, chunk_lists_, {rows, begin});
+    if (begin == end) {
+      append(submission, enter_, {rows, end});
+      append(submission, finish_, {1, end});
+      submission.read_back = buffer("step");
+    }
+    TRY_ASSIGN(gpu::Readback readback, target_.device().submit(submission));
+    if (begin == end) rounds_.push_back({std::move(readback), submitted_});
+  }
+  return {};
+}
+
+Result<void> TargetSequence::decode() {
+  if (submitted_ == 0) return fail(ErrorCode::invalid_argument, "decode needs a prefill before it");
+  const uint32_t positions = std::min(next_position_ + 1, target_.capacity().context);
+  gpu::Submission submission{.items = {}, .read_back = buffer("step"), .passes = target_.passes()};
+  append(submission, row_lists_, {1, positions});
+  append(submission, finish_, {1, positions});
+  TRY_ASSIGN(gpu::Readback readback, target_.device().submit(submission));
+  rounds_.push_back({std::move(readback), ++submitted_});
+  ++next_position_;
+  return {};
+}
+
+Result<std::optional<Round>> TargetSequence::harvest(bool wait) {
+  if (rounds_.empty()) return std::nullopt;
+  if (wait) TRY(target_.device().wait(rounds_.front().step));
+  if (!rounds_.front().step.ready()) return std::nullopt;
+  InFlight round = std::move(rounds_.front());
+  rounds_.pop_front();
+  TRY_ASSIGN(const std::vector<std::byte> bytes, round.step.take());
+  ops::Step step;
+  std::memcpy(&step, bytes.data(), sizeof(step));
+  if (step.rounds != round.number) return std::nullopt;
+  if (step.token >= target_.config().vocabulary) {
+    return fail(ErrorCode::internal, "round {} gave token {}: the vocabulary has {} ids",
+                round.number, step.token, target_.config().vocabulary);
+  }
+  return Round{step.token, step.position, static_cast<ops::StopCode>(step.stop)};
+}
+
+Result<std::vector<float>> TargetSequence::logits() {
+  TRY_ASSIGN(const std::vector<std::byte> bytes,
+             target_.device().read(target_.scratch().find("row.logits")->second.view()));
+  return floats(bytes);
+}
+
+Result<void> TargetSequence::score(std::span<const uint32_t> ids, const LogitsSink& sink,
+                                   const Trace& trace) {
+  TRY(check_ids_fit(target_.config(), target_.capacity(), 0, ids));
+  rounds_.clear();
+  submitted_ = 0;
+  TRY(write("timeline", 0, ids.data(), ids.size_bytes()));
+  const uint32_t end = static_cast<uint32_t>(ids.size());
+  for (uint32_t begin = 0; begin < end;) {
+    const uint32_t rows = std::min(score_.max_rows, end - begin);
+    const gpu::Extent extent{rows, begin + rows};
+    TRY(write_step("chunk_step", {.position = begin, .rows = rows}));
+    gpu::Submission submission{.items = {}, .read_back = {}, .passes = target_.passes()};
+    for (const Stage& stage : stages_) {
+      submission.items.push_back({&stage.commands, extent});
+      if (!trace || stage.results.empty()) continue;
+      TRY(target_.device().submit(submission));
+      submission.items.clear();
+      TRY(trace_stage(stage, begin, rows, trace));
+    }
+    submission.read_back =
+        score_logits_.part(0, uint64_t{rows} * target_.config().vocabulary * sizeof(float));
+    TRY_ASSIGN(gpu::Readback readback, target_.device().submit(submission));
+    TRY(target_.device().wait(readback));
+    TRY_ASSIGN(const std::vector<std::byte> bytes, readback.take());
+    TRY(sink(begin, floats(bytes)));
+    begin += rows;
+  }
+  return {};
+}
+
+Result<void> TargetSequence::trace_stage(const Stage& stage, uint32_t first_row, uint32_t rows,
+                                         const Trace& trace) {
+  for (const auto& [name, view] : stage.results) {
+    TRY_ASSIGN(const std::vector<std::byte> bytes, target_.device().read(view));
+    const std::vector<float> values = floats(bytes);
+    if (name != "per_layer_inputs") {
+      trace(name, first_row, std::span(values).first(rows * target_.config().hidden));
+      continue;
+    }
+    const uint32_t stride = per_layer_stride(target_.config(), score_.max_rows);
+    const uint32_t live = rows * target_.config().per_layer_input;
+    std::vector<float> dense;
+    for (size_t layer = 0; layer < target_.config().layers.size(); ++layer) {
+      const auto begin = values.begin() + static_cast<ptrdiff_t>(layer * stride);
+      dense.insert(dense.end(), begin, begin + live);
+    }
+    trace(name, first_row, dense);
+  }
+  return {};
+}
+
+Result<KvRows> TargetSequence::kv(uint32_t layer, uint32_t begin, uint32_t end) {
+  const spec::Config& config = target_.config();
+  TRY(check_kv_range(config, target_.capacity(), layer, begin, end));
+  const uint32_t owner = config.layers[layer].kv_layer;
+  const spec::Layer& shape = config.layers[owner];
+  auto read = [&](std::string_view plane) -> Result<std::vector<float>> {
+    TRY_ASSIGN(const std::vector<std::byte> bytes,
+               target_.device().read(buffer(fmt::format("layers.{}.{}", owner, plane))));
+    return target_.capacity().kv == ops::KvType::f16 ? halves(bytes) : floats(bytes);
+  };
+  TRY_ASSIGN(const std::vector<float> keys, read("keys"));
+  TRY_ASSIGN(const std::vector<float> values, read("values"));
+  return unroll_kv(keys, values, kv_slots(config, shape, target_.capacity()),
+                   size_t{shape.kv_heads} * shape.head_dim, begin, end);
+}
+
+}  // namespace tandem::model

@@ -1,0 +1,70 @@
+// One sequence of the target on the GPU: its KV, timeline and step, its recorded methods, and the
+// rounds in flight.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "model/recording.h"
+#include "model/target.h"
+
+namespace tandem::model {
+
+class TargetSequence : public Sequence {
+ public:
+  static Result<std::unique_ptr<Sequence>> make(Target& target);
+
+  Result<void> prefill(uint32_t position, std::span<const uint32_t> ids,
+                       const Budget& budget) override;
+  Result<void> decode() override;
+  uint32_t in_flight() const override { return static_cast<uint32_t>(rounds_.size()); }
+  Result<std::optional<Round>> harvest(bool wait) override;
+  Result<std::vector<float>> logits() override;
+  Result<void> score(std::span<const uint32_t> ids, const LogitsSink& sink,
+                     const Trace& trace) override;
+  Result<KvRows> kv(uint32_t layer, uint32_t begin, uint32_t end) override;
+
+  // The command lists of a method in the order they are submitted (the census; tests).
+  std::vector<const gpu::CommandList*> method(std::string_view name) const;
+
+ private:
+  // A part of `score` whose results can be observed before the next part overwrites them.
+  struct Stage {
+    gpu::CommandList commands;
+    std::vector<std::pair<std::string, gpu::View>> results;
+  };
+
+  explicit TargetSequence(Target& target) : target_(target) {}
+  Result<void> record();
+  Result<void> record_score(Recording& recording);
+  Result<void> write(std::string_view buffer, uint64_t offset, const void* data, uint64_t bytes);
+  Result<void> write_step(std::string_view buffer, const ops::Step& step);
+  Result<void> start_rounds(uint32_t position, const Budget& budget);
+  Result<void> trace_stage(const Stage& stage, uint32_t first_row, uint32_t rows,
+                           const Trace& trace);
+  gpu::View buffer(std::string_view name) const { return buffers_.find(name)->second.view(); }
+
+  Target& target_;
+  Buffers buffers_;
+  RowSet row_;
+  RowSet chunk_;
+  RowSet score_;
+
+  std::vector<gpu::CommandList> chunk_lists_;  // inputs and owning layers of a chunk
+  std::vector<gpu::CommandList> enter_;        // the inputs of the last row, then its h and normed
+  std::vector<gpu::CommandList> row_lists_;    // inputs and owning layers of one row
+  std::vector<gpu::CommandList> finish_;       // sharing layers, head and next token of one row
+  std::vector<Stage> stages_;
+  gpu::View score_logits_;
+
+  struct InFlight {
+    gpu::Readback step;
+    uint32_t number;  // counts from 1; the step's `rounds` if this round emitted
+  };
+  std::deque<InFlight> rounds_;
+  uint32_t next_position_ = 0;  // an upper bound of the position of the next decode
+  uint32_t submitted_ = 0;
+};
+
+}  // namespace tandem::model
