@@ -324,13 +324,13 @@ def main():
                         default=pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden")
     parser.add_argument("--out", type=pathlib.Path, help="the folder to write to")
     parser.add_argument("--check", action="store_true", help="compare with the files of --cases")
-    parser.add_argument("names", nargs="*", choices=[*MAKERS, []], help="which files (all)")
+    parser.add_argument("--only", choices=MAKERS, help="one kind of file (all)")
     arguments = parser.parse_args()
     if not arguments.out and not arguments.check:
         parser.error("say --out FOLDER, --check, or both")
 
     agrees = True
-    for name in arguments.names or MAKERS:
+    for name in [arguments.only] if arguments.only else MAKERS:
         cases = json.loads((arguments.cases / f"{name}.json").read_text())
         index, tensors = MAKERS[name](cases, arguments.checkpoint)
         tensors = as_numpy(tensors)

@@ -1,0 +1,76 @@
+# The developer's commands; everything they make lies in build/. `make help` lists them.
+
+PROMPT ?= What is the capital of France?
+# Tests run side by side, and the longest that one may take, in seconds.
+TEST_JOBS ?= 2
+TEST_SECONDS ?= 900
+
+CTEST = tools/run --software ctest --output-on-failure --no-tests=error \
+        --parallel $(TEST_JOBS) --timeout $(TEST_SECONDS)
+CLANG_FORMAT = $(shell command -v clang-format-14 || echo clang-format)
+FORMAT = find include src tests \( -name '*.h' -o -name '*.cpp' \) -print0 | xargs -0 $(CLANG_FORMAT)
+
+# The tests of the folders that need no device; the sanitizers' build makes only these.
+CPU_TESTS = test_base test_spec test_text test_artifact test_exporter
+
+# A library of the user's own, or the pinned one; -U forgets what an earlier run was told.
+WEBGPU = -U 'TANDEM_WEBGPU_*' \
+  $(if $(TANDEM_WEBGPU_LIBRARY),-DTANDEM_WEBGPU_LIBRARY="$(TANDEM_WEBGPU_LIBRARY)" \
+                                -DTANDEM_WEBGPU_INCLUDE="$(TANDEM_WEBGPU_INCLUDE)")
+CCACHE := $(shell command -v ccache)
+ifneq ($(CCACHE),)
+  export CMAKE_CXX_COMPILER_LAUNCHER ?= $(CCACHE)
+endif
+
+.PHONY: help setup demo release dev asan test test-long format check-format clean
+.NOTPARALLEL:
+
+help:
+	@echo 'make setup         install what is missing: packages, the pinned WebGPU library'
+	@echo 'make demo          build, and answer PROMPT="..." with the model in models/atlas'
+	@echo 'make test          every test that needs no real GPU, then the sanitizers (20 minutes at most)'
+	@echo 'make test-long     the same with the full matrices'
+	@echo 'make release       build/release: the optimized program'
+	@echo 'make dev           build/dev: program and tests, warnings are errors'
+	@echo 'make asan          build/asan: CPU-side tests with address and undefined-behaviour sanitizers'
+	@echo 'make format        format the C++ sources; make check-format only looks'
+	@echo 'make clean         remove the builds; the downloaded library stays'
+
+setup:
+	tools/setup
+
+demo: export TANDEM_PROMPT = $(PROMPT)
+demo:
+	tools/setup --demo
+	cmake --preset release -DTANDEM_TESTS=OFF $(WEBGPU)
+	cmake --build build/release --target tandem
+	tools/run build/release/src/cli/tandem generate models/atlas --chat "$$TANDEM_PROMPT"
+
+release: setup
+	cmake --preset release -DTANDEM_TESTS=ON $(WEBGPU)
+	cmake --build build/release
+
+dev: setup
+	cmake --preset dev $(WEBGPU)
+	cmake --build build/dev
+
+asan: setup
+	cmake --preset asan $(WEBGPU)
+	cmake --build build/asan --target $(CPU_TESTS)
+
+test: dev asan
+	$(CTEST) --test-dir build/dev -LE '^long$$'
+	$(CTEST) --test-dir build/asan -L '^cpu$$' -LE '^long$$'
+
+test-long: dev asan
+	$(CTEST) --test-dir build/dev
+	$(CTEST) --test-dir build/asan -L '^cpu$$'
+
+format:
+	$(FORMAT) -i
+
+check-format:
+	$(FORMAT) --dry-run --Werror
+
+clean:
+	rm -rf build/release build/dev build/asan

