@@ -29,9 +29,8 @@ struct Layer {
   uint32_t head_dim = 0;
   uint32_t kv_heads = 0;
   uint32_t intermediate = 0;  // MLP width, already doubled where the config doubles it
-  bool key_is_value =
-      false;              // k_eq_v: V is the raw k projection (before k norm and RoPE), then v norm
-  uint32_t kv_layer = 0;  // the layer whose K/V it reads: its own index, or its donor's
+  bool key_is_value = false;  // V is the raw k projection (before k norm and RoPE), then v norm
+  uint32_t kv_layer = 0;      // the layer whose K/V it reads: its own index, or its donor's
   Rope rope;
   bool operator==(const Layer&) const = default;
 };

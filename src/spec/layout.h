@@ -4,11 +4,12 @@
 // A plane is one array of little-endian bytes. A matrix [rows, columns] has one or two planes, each
 // row by row:
 //   q4_0  "quants": per block of 32 columns 16 bytes; the low nibble of byte j is column j of the
-//   block, the
-//         high nibble column j + 16 (one vec4<u32> a block). "scales": one fp16 a block. x = d * (q
-//         - 8).
+//         block, the high nibble column j + 16 (one vec4<u32> a block). "scales": one fp16 a block.
+//         x = d * (q - 8).
 //   q8_0  "quants": per block of 32 columns 32 signed bytes (two vec4<u32>). "scales": one fp16 a
-//   block. x = d * q. f16   "values": fp16.   f32   "values": fp32.
+//         block. x = d * q.
+//   f16   "values": fp16.
+//   f32   "values": fp32.
 // A vector (norm weight, layer scalar) is a matrix of one row.
 #pragma once
 

@@ -44,23 +44,28 @@ struct Tensor {
 
 // All tensors of the target, in artifact order: tables first, then by layer.
 //
-//   embedding               table  [vocabulary, hidden]
-//   per_layer_embedding     table  [vocabulary, layers * per_layer_input]
-//   per_layer_projection    matrix [layers * per_layer_input, hidden]
-//   per_layer_norm          vector [per_layer_input]
-//   final_norm              vector [hidden]
+//   embedding                  table  [vocabulary, hidden]
+//   per_layer_embedding        table  [vocabulary, layers * per_layer_input]
+//   per_layer_projection       matrix [layers * per_layer_input, hidden]
+//   per_layer_norm             vector [per_layer_input]
+//   final_norm                 vector [hidden]
 //   layers.N.attention_norm, post_attention_norm, mlp_norm, post_mlp_norm, post_per_layer_norm
-//   vectors [hidden] layers.N.q_norm, k_norm vectors [head_dim]                           (k_norm:
-//   owning layers only) layers.N.qkv            matrix [(heads + 2 kv_heads) * head_dim, hidden], q
-//   then k then v;
-//                           k_eq_v layers: q then k; KV-shared layers: q alone
-//   layers.N.attention_output matrix [hidden, heads * head_dim]
-//   layers.N.gate_up        matrix [2 * intermediate, hidden], interleaved: row 2i is gate i, row
-//   2i + 1 is up i layers.N.down           matrix [hidden, intermediate] layers.N.per_layer_gate
-//   matrix [per_layer_input, hidden] layers.N.per_layer_output matrix [hidden, per_layer_input]
-//   layers.N.scalar         vector [1]
+//                              vectors [hidden]
+//   layers.N.q_norm, k_norm    vectors [head_dim] (k_norm: owning layers only)
+//   layers.N.qkv               matrix [(heads + 2 kv_heads) * head_dim, hidden]: q, then k, then v;
+//                              k_eq_v layers: q then k; KV-shared layers: q alone
+//   layers.N.attention_output  matrix [hidden, heads * head_dim]
+//   layers.N.gate_up           matrix [2 * intermediate, hidden], interleaved: row 2i is gate i,
+//                              row 2i + 1 is up i
+//   layers.N.down              matrix [hidden, intermediate]
+//   layers.N.per_layer_gate    matrix [per_layer_input, hidden]
+//   layers.N.per_layer_output  matrix [hidden, per_layer_input]
+//   layers.N.scalar            vector [1]
 // Without per-layer inputs all tensors named per_layer are absent.
 std::vector<Tensor> tensors(const Config& config);
+
+// A checkpoint tensor's name without "model.language_model." or "model.", as in Source.
+std::string_view without_prefix(std::string_view name);
 
 // Why a checkpoint tensor that no registry row names may be left out ("K/V of a KV-shared layer",
 // "vision tower", ...); empty if it may not. `name` is the full name in the checkpoint.

@@ -1,0 +1,472 @@
+// Reads and writes the geometry of a Gemma 4 text model in Hugging Face's config.json form.
+#include "spec/config.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "base/json.h"
+
+namespace tandem::spec {
+namespace {
+
+// Bounds far beyond any Gemma, so that products of two sizes fit 32 bits where the registry and
+// the kernels form them.
+constexpr uint32_t max_vocabulary = 1u << 24;
+constexpr uint32_t max_width = 1u << 20;
+constexpr uint32_t max_heads = 1024;
+constexpr uint32_t max_head_dim = 4096;
+constexpr uint32_t max_layers = 1024;
+constexpr uint32_t max_positions = 1u << 28;
+
+// What a missing layer_types means: every 6th layer and the last are full.
+constexpr uint32_t default_full_period = 6;
+
+// Keys that do not change what the model computes at inference.
+constexpr std::string_view harmless_keys[] = {
+    "_name_or_path", "architectures",     "attention_dropout",    "chunk_size_feed_forward",
+    "dtype",         "id2label",          "initializer_range",    "label2id",
+    "model_type",    "output_attentions", "output_hidden_states", "problem_type",
+    "return_dict",   "torch_dtype",       "transformers_version", "use_cache"};
+
+// Keys of experts, without meaning while enable_moe_block is false.
+constexpr std::string_view expert_keys[] = {"moe_intermediate_size", "top_k_experts"};
+
+// Keys of a multimodal config that concern images, audio and video only.
+constexpr std::string_view multimodal_keys[] = {"audio_config",
+                                                "audio_token_id",
+                                                "boa_token_id",
+                                                "boi_token_id",
+                                                "eoa_token_id",
+                                                "eoa_token_index",
+                                                "eoi_token_id",
+                                                "image_token_id",
+                                                "video_token_id",
+                                                "vision_config",
+                                                "vision_soft_tokens_per_image"};
+
+template <class T>
+tl::unexpected<Error> contradiction(const std::string& first, const T& first_value,
+                                    const std::string& second, const T& second_value) {
+  return fail(ErrorCode::bad_value, "{} is {}, but {} is {}: they contradict each other", first,
+              first_value, second, second_value);
+}
+
+Result<uint32_t> checked_size(uint32_t size, const std::string& where, uint32_t smallest,
+                              uint32_t largest, uint32_t multiple) {
+  if (size < smallest || size > largest) {
+    return fail(ErrorCode::bad_value, "{}: expected {} to {}, found {}", where, smallest, largest,
+                size);
+  }
+  if (size % multiple != 0) {
+    return fail(ErrorCode::unsupported, "{}: expected a multiple of {}, found {}", where, multiple,
+                size);
+  }
+  return size;
+}
+
+Result<uint32_t> read_size(JsonObject& object, std::string_view key, uint32_t smallest,
+                           uint32_t largest, uint32_t multiple = 1) {
+  TRY_ASSIGN(const uint32_t size, object.get<uint32_t>(key));
+  return checked_size(size, object.where(key), smallest, largest, multiple);
+}
+
+Result<double> read_positive(const JsonObject& object, std::string_view key, double value) {
+  if (value > 0) return value;
+  return fail(ErrorCode::bad_value, "{}: expected a positive number, found {}", object.where(key),
+              value);
+}
+
+Result<bool> read_flag(JsonObject& object, std::string_view key) {
+  TRY_ASSIGN(const std::optional<bool> flag, object.nullable<bool>(key));
+  return flag.value_or(false);
+}
+
+// Refuses a value other than those listed; a missing key and null count as the first one.
+Result<void> expect_one_of(JsonObject& object, std::string_view key,
+                           std::initializer_list<Json> accepted) {
+  TRY_ASSIGN(const std::optional<JsonValue> value, object.nullable<JsonValue>(key));
+  if (!value) return {};
+  for (const Json& candidate : accepted) {
+    if (value->json().type() == candidate.type() && value->json() == candidate) return {};
+  }
+  return fail(ErrorCode::unsupported, "{}: {} is not built; only {} is", value->where(),
+              value->found(), accepted.begin()->dump());
+}
+
+// Refuses what would change the computation in a way that is not built; skips what never matters.
+Result<void> check_text_features(JsonObject& text) {
+  TRY(expect_one_of(text, "model_type", {"gemma4_text"}));
+  TRY(expect_one_of(text, "attention_bias", {false}));
+  TRY(expect_one_of(text, "enable_moe_block", {false}));
+  TRY(expect_one_of(text, "hidden_activation", {"gelu_pytorch_tanh"}));
+  TRY(expect_one_of(text, "is_encoder_decoder", {false}));
+  TRY(expect_one_of(text, "num_experts", {nullptr, 0u}));
+  TRY(expect_one_of(text, "tie_word_embeddings", {true}));
+  TRY(expect_one_of(text, "use_bidirectional_attention", {nullptr, false}));
+  for (const std::string_view key : harmless_keys) text.skip(key);
+  for (const std::string_view key : expert_keys) text.skip(key);
+  return {};
+}
+
+Result<std::vector<uint32_t>> read_eos(JsonObject& object) {
+  TRY_ASSIGN(const JsonValue value, object.get<JsonValue>("eos_token_id"));
+  if (value.json().is_array()) return value.as<std::vector<uint32_t>>();
+  TRY_ASSIGN(const uint32_t id, value.as<uint32_t>());
+  return std::vector<uint32_t>{id};
+}
+
+Result<void> check_tokens(const Config& config, const JsonObject& object) {
+  const auto check = [&](std::string_view key, uint32_t id) -> Result<void> {
+    if (id < config.vocabulary) return {};
+    return fail(ErrorCode::bad_value, "{}: expected a token below the vocabulary of {}, found {}",
+                object.where(key), config.vocabulary, id);
+  };
+  TRY(check("bos_token_id", config.bos));
+  TRY(check("pad_token_id", config.pad));
+  for (const uint32_t id : config.eos) TRY(check("eos_token_id", id));
+  if (!config.eos.empty()) return {};
+  return fail(ErrorCode::bad_value, "{}: expected at least one token, found none",
+              object.where("eos_token_id"));
+}
+
+Result<LayerKind> layer_kind(const JsonValue& value) {
+  TRY_ASSIGN(const std::string text, value.as<std::string>());
+  for (const LayerKind kind : {LayerKind::sliding, LayerKind::full}) {
+    if (text == name(kind)) return kind;
+  }
+  return fail(ErrorCode::unsupported,
+              "{}: expected \"sliding_attention\" or \"full_attention\", found {}", value.where(),
+              value.found());
+}
+
+Result<std::vector<LayerKind>> read_layer_kinds(JsonObject& text) {
+  TRY_ASSIGN(const uint32_t count, read_size(text, "num_hidden_layers", 1, max_layers));
+  TRY_ASSIGN(const auto types, text.nullable<std::vector<JsonValue>>("layer_types"));
+  std::vector<LayerKind> kinds;
+  for (uint32_t i = 0; !types && i < count; ++i) {
+    const bool full = (i + 1) % default_full_period == 0 || i + 1 == count;
+    kinds.push_back(full ? LayerKind::full : LayerKind::sliding);
+  }
+  if (!types) return kinds;
+
+  if (types->size() != count) {
+    return contradiction(text.where("num_hidden_layers"), size_t{count},
+                         "the length of " + text.where("layer_types"), types->size());
+  }
+  for (const JsonValue& type : *types) {
+    TRY_ASSIGN(const LayerKind kind, layer_kind(type));
+    kinds.push_back(kind);
+  }
+  if (kinds.back() != LayerKind::full) {
+    return fail(ErrorCode::bad_value,
+                "{}: expected full_attention as the last layer (transformers makes it so, whatever "
+                "the file says), found sliding_attention",
+                types->back().where());
+  }
+  return kinds;
+}
+
+// What a layer's entry in per_layer_config sets.
+struct Override {
+  std::optional<uint32_t> head_dim;
+  std::optional<uint32_t> kv_heads;
+};
+
+// The entries by layer; empty if the key is missing.
+Result<std::optional<std::map<uint32_t, Override>>> read_overrides(JsonObject& text,
+                                                                   size_t layers) {
+  TRY_ASSIGN(std::optional<JsonObject> entries, text.nullable<JsonObject>("per_layer_config"));
+  if (!entries) return std::nullopt;
+  std::map<uint32_t, Override> overrides;
+  for (const std::string& key : entries->keys()) {
+    uint32_t layer = 0;
+    std::from_chars(key.data(), key.data() + key.size(), layer);
+    if (std::to_string(layer) != key || layer >= layers) {
+      return fail(ErrorCode::bad_value, "{}: expected the number of a layer, 0 to {}",
+                  entries->where(key), layers - 1);
+    }
+    TRY_ASSIGN(JsonObject entry, entries->get<JsonObject>(key));
+    TRY_ASSIGN(overrides[layer].head_dim, entry.nullable<uint32_t>("head_dim"));
+    TRY_ASSIGN(overrides[layer].kv_heads, entry.nullable<uint32_t>("num_key_value_heads"));
+    TRY(entry.finish());
+  }
+  return overrides;
+}
+
+// A size that all layers of a kind share, and the key it came from.
+struct Shared {
+  uint32_t value = 0;
+  std::string where;
+};
+
+// A size of the sliding and of the full layers, from `key`, from the key for full layers, and from
+// per_layer_config. Where two sources speak about one layer, they must agree.
+Result<std::array<Shared, 2>> read_by_kind(
+    JsonObject& text, std::string_view key, std::string_view full_key,
+    const std::vector<LayerKind>& kinds,
+    const std::optional<std::map<uint32_t, Override>>& overrides,
+    std::optional<uint32_t> Override::*member) {
+  TRY_ASSIGN(const uint32_t base, text.get<uint32_t>(key));
+  TRY_ASSIGN(const std::optional<uint32_t> full, text.nullable<uint32_t>(full_key));
+  std::array<std::optional<Shared>, 2> found;
+  if (full) found[size_t(LayerKind::full)] = {*full, text.where(full_key)};
+  for (uint32_t layer = 0; layer < kinds.size(); ++layer) {
+    Shared candidate{base, text.where(key)};
+    if (overrides) {
+      const auto entry = overrides->find(layer);
+      if (entry != overrides->end() && entry->second.*member) {
+        candidate = {*(entry->second.*member),
+                     fmt::format("{}.{}.{}", text.where("per_layer_config"), layer, key)};
+      }
+    } else if (full && kinds[layer] == LayerKind::full) {
+      continue;
+    }
+    std::optional<Shared>& known = found[size_t(kinds[layer])];
+    if (!known) known = candidate;
+    if (known->value != candidate.value) {
+      return contradiction(known->where, known->value,
+                           fmt::format("{} (for layer {})", candidate.where, layer),
+                           candidate.value);
+    }
+  }
+  // A model without sliding layers takes no notice of the sliding size.
+  for (std::optional<Shared>& shared : found) {
+    if (!shared) shared = {base, text.where(key)};
+  }
+  return std::array<Shared, 2>{*found[0], *found[1]};
+}
+
+// The RoPE of layers of a kind.
+Result<Rope> read_rope(JsonObject& parameters, LayerKind kind, uint32_t head_dim) {
+  TRY_ASSIGN(JsonObject rope, parameters.get<JsonObject>(name(kind)));
+  TRY_ASSIGN(const std::string type, rope.get<std::string>("rope_type"));
+  TRY_ASSIGN(double theta, rope.get<double>("rope_theta"));
+  TRY_ASSIGN(theta, read_positive(rope, "rope_theta", theta));
+  TRY_ASSIGN(const auto factor, rope.nullable<double>("partial_rotary_factor"));
+  TRY(rope.finish());
+  const double rotated = factor.value_or(1);
+  if (!(rotated >= 0 && rotated <= 1)) {
+    return fail(ErrorCode::bad_value, "{}: expected 0 to 1, found {}",
+                rope.where("partial_rotary_factor"), rotated);
+  }
+  if (type == "default") {
+    if (rotated == 1) return Rope{theta, head_dim / 2};
+    return fail(ErrorCode::unsupported,
+                "{}: a partial rotation of {} is built for rope_type \"proportional\" only, found "
+                "\"default\"",
+                rope.where("partial_rotary_factor"), rotated);
+  }
+  if (type == "proportional") {
+    return Rope{theta, static_cast<uint32_t>(std::floor(rotated * head_dim / 2))};
+  }
+  return fail(ErrorCode::unsupported, "{}: expected \"default\" or \"proportional\", found \"{}\"",
+              rope.where("rope_type"), type);
+}
+
+// Layers of each kind share everything but the MLP's width and the K/V they read.
+Result<std::array<Layer, 2>> read_attention(JsonObject& text, const std::vector<LayerKind>& kinds,
+                                            uint32_t heads) {
+  TRY_ASSIGN(const auto overrides, read_overrides(text, kinds.size()));
+  TRY_ASSIGN(const bool key_is_value, read_flag(text, "attention_k_eq_v"));
+  TRY_ASSIGN(const auto full_dim, text.nullable<uint32_t>("global_head_dim"));
+  if (!overrides && !full_dim) {
+    return fail(ErrorCode::missing_key,
+                "{}: the key is missing, and per_layer_config, which may take its place, too",
+                text.where("global_head_dim"));
+  }
+  TRY_ASSIGN(const auto head_dims, read_by_kind(text, "head_dim", "global_head_dim", kinds,
+                                                overrides, &Override::head_dim));
+  TRY_ASSIGN(const auto kv_heads,
+             read_by_kind(text, "num_key_value_heads", "num_global_key_value_heads", kinds,
+                          overrides, &Override::kv_heads));
+  if (!key_is_value && kv_heads[0].value != kv_heads[1].value && !overrides) {
+    // transformers reads num_global_key_value_heads only where keys are values.
+    return contradiction(kv_heads[0].where, kv_heads[0].value,
+                         kv_heads[1].where + " (without attention_k_eq_v)", kv_heads[1].value);
+  }
+  TRY_ASSIGN(JsonObject ropes, text.get<JsonObject>("rope_parameters"));
+  std::array<Layer, 2> layers;
+  for (const LayerKind kind : {LayerKind::sliding, LayerKind::full}) {
+    Layer& layer = layers[size_t(kind)];
+    const Shared& dim = head_dims[size_t(kind)];
+    const Shared& kv = kv_heads[size_t(kind)];
+    layer.kind = kind;
+    layer.key_is_value = key_is_value && kind == LayerKind::full;
+    TRY_ASSIGN(layer.head_dim, checked_size(dim.value, dim.where, 2, max_head_dim, 2));
+    TRY_ASSIGN(layer.kv_heads, checked_size(kv.value, kv.where, 1, heads, 1));
+    if (heads % layer.kv_heads != 0) {
+      return fail(ErrorCode::bad_value,
+                  "{}: expected a divisor of the {} attention heads, found {}", kv.where, heads,
+                  kv.value);
+    }
+    const bool used = std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+    if (used || ropes.has(name(kind))) {
+      TRY_ASSIGN(layer.rope, read_rope(ropes, kind, layer.head_dim));
+    }
+  }
+  TRY(ropes.finish());
+  return layers;
+}
+
+Result<std::vector<Layer>> read_layers(JsonObject& text, uint32_t heads) {
+  TRY_ASSIGN(const std::vector<LayerKind> kinds, read_layer_kinds(text));
+  TRY_ASSIGN(const auto by_kind, read_attention(text, kinds, heads));
+  TRY_ASSIGN(const uint32_t intermediate, read_size(text, "intermediate_size", 4, max_width, 4));
+  TRY_ASSIGN(const bool double_wide, read_flag(text, "use_double_wide_mlp"));
+  TRY_ASSIGN(const auto shared, text.nullable<uint32_t>("num_kv_shared_layers"));
+  const uint32_t count = static_cast<uint32_t>(kinds.size());
+  if (shared.value_or(0) >= count) {
+    return fail(ErrorCode::bad_value,
+                "{}: expected less than the {} layers, as one must own its K/V, found {}",
+                text.where("num_kv_shared_layers"), count, *shared);
+  }
+  const uint32_t owning = count - shared.value_or(0);
+  std::array<std::optional<uint32_t>, 2> donor;
+  std::vector<Layer> layers;
+  for (uint32_t i = 0; i < count; ++i) {
+    Layer layer = by_kind[size_t(kinds[i])];
+    std::optional<uint32_t>& last_owner = donor[size_t(kinds[i])];
+    const bool owns = i < owning;
+    if (owns) last_owner = i;
+    if (!last_owner) {
+      return fail(ErrorCode::bad_value,
+                  "{}: {} leaves no {} layer that owns K/V for layer {} to read",
+                  text.where("num_kv_shared_layers"), *shared, name(kinds[i]), i);
+    }
+    layer.kv_layer = *last_owner;
+    layer.intermediate = double_wide && !owns ? 2 * intermediate : intermediate;
+    layer.key_is_value = layer.key_is_value && owns;
+    layers.push_back(layer);
+  }
+  return layers;
+}
+
+// The width of per-layer inputs; their table must have a row for every token.
+Result<uint32_t> read_per_layer_input(JsonObject& text, uint32_t vocabulary) {
+  TRY_ASSIGN(const auto width, text.nullable<uint32_t>("hidden_size_per_layer_input"));
+  TRY_ASSIGN(const auto rows, text.nullable<uint32_t>("vocab_size_per_layer_input"));
+  if (!width || *width == 0) return 0;
+  if (rows && *rows != vocabulary) {
+    return contradiction(text.where("vocab_size"), vocabulary,
+                         text.where("vocab_size_per_layer_input"), *rows);
+  }
+  return checked_size(*width, text.where("hidden_size_per_layer_input"), 4, max_width / max_layers,
+                      4);
+}
+
+Result<Config> read_text(JsonObject& text) {
+  TRY(check_text_features(text));
+  Config config;
+  TRY_ASSIGN(config.vocabulary, read_size(text, "vocab_size", 1, max_vocabulary));
+  TRY_ASSIGN(config.hidden, read_size(text, "hidden_size", 4, max_width, 4));
+  TRY_ASSIGN(config.heads, read_size(text, "num_attention_heads", 1, max_heads));
+  TRY_ASSIGN(config.window, read_size(text, "sliding_window", 1, max_positions));
+  TRY_ASSIGN(config.max_positions, read_size(text, "max_position_embeddings", 1, max_positions));
+  TRY_ASSIGN(config.per_layer_input, read_per_layer_input(text, config.vocabulary));
+  TRY_ASSIGN(const auto epsilon, text.nullable<double>("rms_norm_eps"));
+  TRY_ASSIGN(config.rms_norm_epsilon, read_positive(text, "rms_norm_eps", epsilon.value_or(1e-6)));
+  TRY_ASSIGN(config.softcap, text.nullable<double>("final_logit_softcapping"));
+  if (config.softcap) TRY(read_positive(text, "final_logit_softcapping", *config.softcap));
+  TRY_ASSIGN(config.layers, read_layers(text, config.heads));
+  TRY_ASSIGN(config.bos, text.get<uint32_t>("bos_token_id"));
+  TRY_ASSIGN(config.pad, text.get<uint32_t>("pad_token_id"));
+  TRY_ASSIGN(config.eos, read_eos(text));
+  TRY(check_tokens(config, text));
+  TRY(text.finish());
+  return config;
+}
+
+// A multimodal config: its text_config, with the stop tokens of the whole where it names any.
+Result<Config> read_multimodal(JsonObject& root) {
+  TRY(expect_one_of(root, "model_type", {"gemma4"}));
+  TRY(expect_one_of(root, "tie_word_embeddings", {true}));
+  for (const std::string_view key : harmless_keys) root.skip(key);
+  for (const std::string_view key : multimodal_keys) root.skip(key);
+  TRY_ASSIGN(JsonObject text, root.get<JsonObject>("text_config"));
+  TRY_ASSIGN(Config config, read_text(text));
+  TRY_ASSIGN(const auto bos, root.nullable<uint32_t>("bos_token_id"));
+  TRY_ASSIGN(const auto pad, root.nullable<uint32_t>("pad_token_id"));
+  TRY_ASSIGN(const auto eos, root.nullable<JsonValue>("eos_token_id"));
+  if (bos && *bos != config.bos) {
+    return contradiction(root.where("bos_token_id"), *bos, text.where("bos_token_id"), config.bos);
+  }
+  if (pad && *pad != config.pad) {
+    return contradiction(root.where("pad_token_id"), *pad, text.where("pad_token_id"), config.pad);
+  }
+  if (eos) {
+    TRY_ASSIGN(config.eos, read_eos(root));
+    TRY(check_tokens(config, root));
+  }
+  TRY(root.finish());
+  return config;
+}
+
+// A partial_rotary_factor that read_rope turns into this number of pairs.
+double rotary_factor(uint32_t rotated_pairs, uint32_t head_dim) {
+  const double factor = 2.0 * rotated_pairs / head_dim;
+  const bool rounded_down = std::floor(factor * head_dim / 2) < rotated_pairs;
+  return rounded_down ? std::nextafter(factor, 2.0) : factor;
+}
+
+}  // namespace
+
+std::string_view name(LayerKind kind) {
+  return kind == LayerKind::sliding ? "sliding_attention" : "full_attention";
+}
+
+uint32_t Config::owning_layers() const {
+  uint32_t count = 0;
+  while (count < layers.size() && !shares_kv(count)) ++count;
+  return count;
+}
+
+Result<Config> read_config(std::string_view text, std::string_view where) {
+  Json json;
+  TRY_ASSIGN(JsonObject root, open_json_object(text, where, json));
+  return root.has("text_config") ? read_multimodal(root) : read_text(root);
+}
+
+std::string canonical_config(const Config& config) {
+  const Layer& first = config.layers.front();
+  Json json = {{"attention_k_eq_v", false},
+               {"bos_token_id", config.bos},
+               {"eos_token_id", config.eos},
+               {"head_dim", first.head_dim},
+               {"hidden_activation", "gelu_pytorch_tanh"},
+               {"hidden_size", config.hidden},
+               {"hidden_size_per_layer_input", config.per_layer_input},
+               {"intermediate_size", first.intermediate},
+               {"max_position_embeddings", config.max_positions},
+               {"model_type", "gemma4_text"},
+               {"num_attention_heads", config.heads},
+               {"num_hidden_layers", config.layers.size()},
+               {"num_key_value_heads", first.kv_heads},
+               {"num_kv_shared_layers", config.layers.size() - config.owning_layers()},
+               {"pad_token_id", config.pad},
+               {"rms_norm_eps", config.rms_norm_epsilon},
+               {"sliding_window", config.window},
+               {"tie_word_embeddings", true},
+               {"use_double_wide_mlp", config.layers.back().intermediate != first.intermediate},
+               {"vocab_size", config.vocabulary},
+               {"vocab_size_per_layer_input", config.vocabulary}};
+  if (config.softcap) json["final_logit_softcapping"] = *config.softcap;
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    const Layer& layer = config.layers[i];
+    json["layer_types"].push_back(name(layer.kind));
+    json["rope_parameters"][std::string(name(layer.kind))] = {
+        {"partial_rotary_factor", rotary_factor(layer.rope.rotated_pairs, layer.head_dim)},
+        {"rope_theta", layer.rope.theta},
+        {"rope_type", "proportional"}};
+    if (layer.key_is_value) json["attention_k_eq_v"] = true;
+    if (layer.kind == LayerKind::full) {
+      json["per_layer_config"][std::to_string(i)] = {{"head_dim", layer.head_dim},
+                                                     {"num_key_value_heads", layer.kv_heads}};
+    }
+  }
+  return canonical_json(json);
+}
+
+}  // namespace tandem::spec
