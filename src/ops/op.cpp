@@ -101,4 +101,13 @@ Result<void> check_size(std::string_view op, std::string_view name, gpu::View vi
               view.bytes, bytes);
 }
 
+Result<void> check_cache(std::string_view op, const KvCache& kv, uint32_t kv_heads,
+                         uint32_t head_dim) {
+  const uint64_t elements = uint64_t{kv.slots} * kv_heads * head_dim;
+  const uint64_t bytes = elements * (kv.type == KvType::f16 ? 2 : 4);
+  TRY(gpu::check_indexable(elements));
+  TRY(check_size(op, "keys", kv.keys, bytes));
+  return check_size(op, "values", kv.values, bytes);
+}
+
 }  // namespace tandem::ops

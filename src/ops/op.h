@@ -35,6 +35,9 @@ static_assert(sizeof(Step) == 32);
 
 enum class StopCode : uint32_t { none, stop_id, length, context };
 
+// Offsets of bindings are multiples of 256 bytes: this many floats.
+inline constexpr uint32_t aligned_floats = 64;
+
 // A weight matrix on the GPU, split by rows into parts that fit a binding. All parts but the last
 // have the same number of rows, a multiple of 64.
 struct MatrixPart {
@@ -97,5 +100,8 @@ Result<void> dispatch(gpu::CommandList& commands, const Route& route,
 // Refuses a view that is smaller than what the operator's shape makes its kernel touch: kernels may
 // run without bounds checks.
 Result<void> check_size(std::string_view op, std::string_view name, gpu::View view, uint64_t bytes);
+// The same for the planes of a KV cache.
+Result<void> check_cache(std::string_view op, const KvCache& kv, uint32_t kv_heads,
+                         uint32_t head_dim);
 
 }  // namespace tandem::ops

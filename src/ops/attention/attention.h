@@ -31,7 +31,7 @@ struct Attention {
 };
 
 uint64_t attention_partials_bytes(const Attention& op);
-std::vector<Route> attention_routes(const Attention& op, const gpu::AdapterInfo& adapter);
+std::vector<Route> attention_routes(const Attention& op);
 Result<void> record(gpu::CommandList& commands, const Attention& op);
 
 // q and y: [rows][heads][head_dim].

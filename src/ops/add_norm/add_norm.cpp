@@ -1,0 +1,35 @@
+// Records the residual step: one kernel with the next norm, one without.
+#include "ops/add_norm/add_norm.h"
+
+#include "base/error.h"
+
+namespace tandem::ops {
+
+Route add_norm_route(const AddNorm& op) {
+  return {
+      op.next_weight ? "add_norm_next" : "add_norm",
+      {{"COLUMNS", double(op.columns)}, {"EPSILON", op.epsilon}, {"SCALED", op.scalar ? 1.0 : 0.0}},
+      {.groups = 1, .rows_per_group = 1}};
+}
+
+Result<void> record(gpu::CommandList& commands, const AddNorm& op) {
+  const uint64_t elements = uint64_t{op.max_rows} * op.columns;
+  TRY(gpu::check_indexable(elements));
+  TRY(check_size("add_norm", "x", op.x, elements * sizeof(float)));
+  TRY(check_size("add_norm", "h", op.h, elements * sizeof(float)));
+  TRY(check_size("add_norm", "weight", op.weight, op.columns * sizeof(float)));
+  const Route route = add_norm_route(op);
+  const gpu::View scalar = op.scalar ? op.scalar : op.weight;
+  if (!op.next_weight) {
+    return dispatch(commands, route,
+                    {gpu::uniform(op.step), gpu::read(op.x), gpu::read(op.weight),
+                     gpu::read(scalar), gpu::read_write(op.h)});
+  }
+  TRY(check_size("add_norm", "next_weight", op.next_weight, op.columns * sizeof(float)));
+  TRY(check_size("add_norm", "y", op.y, elements * sizeof(float)));
+  return dispatch(commands, route,
+                  {gpu::uniform(op.step), gpu::read(op.x), gpu::read(op.weight), gpu::read(scalar),
+                   gpu::read_write(op.h), gpu::read(op.next_weight), gpu::read_write(op.y)});
+}
+
+}  // namespace tandem::ops

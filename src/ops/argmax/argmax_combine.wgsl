@@ -1,0 +1,66 @@
+// Second stage of the argmax: the best of a row's tiles.
+// Shapes: partials [rows][TILES] of (ordered value, column) as argmax.wgsl writes them, index
+// [rows]. One workgroup computes one row. Limits: any number of TILES.
+//#if subgroups
+enable subgroups;
+//#end
+
+struct Step {
+  position: u32,
+  rows: u32,
+  remaining: u32,
+  rounds: u32,
+  token: u32,
+  stop: u32,
+  reserved: vec2<u32>,
+}
+
+override TILES: u32;
+
+const INVOCATIONS = 128u;
+
+@group(0) @binding(0) var<uniform> step: Step;
+@group(0) @binding(1) var<storage, read> partials: array<vec2<u32>>;
+@group(0) @binding(2) var<storage, read_write> index: array<u32>;
+
+var<workgroup> best_value: atomic<u32>;
+var<workgroup> best_inverse: atomic<u32>;  // ~column: the largest is the lowest column
+
+@compute @workgroup_size(INVOCATIONS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) invocation: u32) {
+  let row = group.x + group.y * groups.x;
+  if (row >= step.rows) {
+    return;
+  }
+
+  // Tiles come in the order of their columns, so the first of equal ones has the lowest column.
+  var value = 0u;
+  var column = 0u;
+  for (var tile = invocation; tile < TILES; tile += INVOCATIONS) {
+    let partial = partials[row * TILES + tile];
+    if (partial.x > value) {
+      value = partial.x;
+      column = partial.y;
+    }
+  }
+
+  var candidate = value;
+  var proposes = true;
+//#if subgroups
+  candidate = subgroupMax(value);
+  proposes = subgroupElect();
+//#end
+  if (proposes) {
+    atomicMax(&best_value, candidate);
+  }
+  workgroupBarrier();
+  let best = atomicLoad(&best_value);
+  if (value == best) {
+    atomicMax(&best_inverse, ~column);
+  }
+  workgroupBarrier();
+  if (invocation == 0u) {
+    index[row] = ~atomicLoad(&best_inverse);
+  }
+}
