@@ -1,5 +1,5 @@
 // The narrow device: buffers, kernels, submissions and readbacks. Nothing here knows of models, and
-// nothing but the implementation (native.cpp) knows which WebGPU library it is.
+// nothing but the implementation (native_*.cpp) knows which WebGPU library it is.
 //
 // Work is submitted and harvested, never waited for inside; only `wait` waits. Errors of the driver
 // are stored when they arrive and returned by the next call. A lost device returns
@@ -117,8 +117,9 @@ class CommandList {
 
   // Binds `bindings` to @group(0) in order of @binding. Refuses: another number or access than the
   // kernel declares, offsets that break the alignment, ranges outside their buffer, sizes over the
-  // limits, and a range that is bound read_write while it overlaps another binding of the same
-  // dispatch.
+  // limits, a range that is bound read_write while it overlaps another binding of the same
+  // dispatch, and a buffer that is bound read_write and otherwise in the same dispatch, even in
+  // disjoint ranges (WebGPU's rule: what a kernel reads and what it writes are separate buffers).
   Result<void> dispatch(Kernel kernel, std::span<const Binding> bindings, Grid grid);
   Result<void> dispatch(Kernel kernel, std::initializer_list<Binding> bindings, Grid grid) {
     return dispatch(kernel, std::span(bindings.begin(), bindings.size()), grid);
@@ -150,7 +151,8 @@ struct Submission {
   Passes passes = Passes::one_per_submission;
 };
 
-// Bytes on their way from the GPU.
+// Bytes on their way from the GPU; none, and ready at once, for a submission without read_back. The
+// device must outlive it.
 class Readback {
  public:
   Readback();
@@ -171,7 +173,7 @@ struct Census {
   uint64_t buffers = 0;
   uint64_t buffer_bytes = 0;
   uint64_t kernels = 0;
-  double compile_ms = 0;
+  double compile_ms = 0;  // spent in kernel() and finish_kernels()
 };
 
 class Device {
@@ -192,9 +194,10 @@ class Device {
   Result<Kernel> kernel(std::string_view name, std::initializer_list<Constant> constants) {
     return kernel(name, std::span(constants.begin(), constants.size()));
   }
-  // Compiles a source that is not embedded (tests and tools).
+  // The same for a source that is not embedded (tests and tools), with the bindings it declares.
   Result<Kernel> kernel_from_source(std::string_view label, std::string_view source,
-                                    std::span<const Constant> constants);
+                                    std::span<const Access> bindings,
+                                    std::span<const Constant> constants = {});
   // Waits until all kernels are compiled.
   Result<void> finish_kernels();
 
@@ -212,6 +215,7 @@ class Device {
  private:
   friend class Buffer;
   friend class CommandList;
+  friend class Readback;
   struct State;
   explicit Device(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

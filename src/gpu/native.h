@@ -1,0 +1,134 @@
+// Private to native_*.cpp: what they share of webgpu.h. No other file may include it.
+#pragma once
+
+#include <webgpu.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "gpu/device.h"
+
+namespace tandem::gpu {
+
+// Owners of WebGPU objects.
+template <auto release>
+struct Release {
+  template <class Object>
+  void operator()(Object* object) const {
+    release(object);
+  }
+};
+template <class Object, auto release>
+using Owner = std::unique_ptr<std::remove_pointer_t<Object>, Release<release>>;
+
+using InstanceOwner = Owner<WGPUInstance, wgpuInstanceRelease>;
+using AdapterOwner = Owner<WGPUAdapter, wgpuAdapterRelease>;
+using DeviceOwner = Owner<WGPUDevice, wgpuDeviceRelease>;
+using QueueOwner = Owner<WGPUQueue, wgpuQueueRelease>;
+using BufferOwner = Owner<WGPUBuffer, wgpuBufferRelease>;
+using ShaderModuleOwner = Owner<WGPUShaderModule, wgpuShaderModuleRelease>;
+using PipelineOwner = Owner<WGPUComputePipeline, wgpuComputePipelineRelease>;
+using PipelineLayoutOwner = Owner<WGPUPipelineLayout, wgpuPipelineLayoutRelease>;
+using BindGroupLayoutOwner = Owner<WGPUBindGroupLayout, wgpuBindGroupLayoutRelease>;
+using BindGroupOwner = Owner<WGPUBindGroup, wgpuBindGroupRelease>;
+using EncoderOwner = Owner<WGPUCommandEncoder, wgpuCommandEncoderRelease>;
+using PassOwner = Owner<WGPUComputePassEncoder, wgpuComputePassEncoderRelease>;
+using CommandBufferOwner = Owner<WGPUCommandBuffer, wgpuCommandBufferRelease>;
+
+inline WGPUStringView to_webgpu(std::string_view text) { return {text.data(), text.size()}; }
+inline std::string from_webgpu(WGPUStringView text) {
+  if (!text.data) return {};
+  return text.length == WGPU_STRLEN ? std::string(text.data) : std::string(text.data, text.length);
+}
+
+constexpr uint64_t forever = UINT64_MAX;
+
+// Whether the future has completed, and its callback run, within the time.
+bool wait_for(WGPUInstance instance, WGPUFuture future, uint64_t nanoseconds = forever);
+
+Error to_error(WGPUErrorType type, std::string message);
+
+// What the driver reports outside of any call. Its callbacks may come from any thread.
+class DriverErrors {
+ public:
+  void store(Error error);
+  void lose(std::string_view reason);
+  bool lost() const;
+  // The loss of the device, or else the oldest error stored, which is thereby reported.
+  Result<void> take();
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<Error> error_;
+  std::optional<Error> loss_;
+};
+
+// Collects the errors of one type that the calls during its life cause. `end` gives the future
+// after which `error` is final; the scope must stay in place until then.
+class ErrorScope {
+ public:
+  ErrorScope(WGPUDevice device, WGPUErrorFilter filter);
+  WGPUFuture end();
+  std::optional<Error> error;
+
+ private:
+  WGPUDevice device_;
+};
+
+struct GpuBuffer {
+  BufferOwner buffer;
+  uint64_t bytes = 0;
+  std::string label;
+};
+
+struct CompiledKernel {
+  std::string name;
+  std::vector<Access> bindings;
+  BindGroupLayoutOwner layout;
+  PipelineOwner pipeline;      // set when compiled
+  std::optional<Error> error;  // set when refused
+};
+
+struct PendingKernel {
+  Kernel kernel;
+  std::unique_ptr<ErrorScope> scope;  // of its shader module, for the compiler's text
+  WGPUFuture scope_end;
+  WGPUFuture pipeline;
+};
+
+struct Device::State {
+  // Destroyed in reverse order: the driver may report errors until the instance is gone.
+  DriverErrors errors;
+  InstanceOwner instance;
+  DeviceOwner device;
+  QueueOwner queue;
+  AdapterInfo info;
+
+  // Numbers are never given twice, so that a stale view is found out.
+  std::unordered_map<uint32_t, GpuBuffer> buffers;
+  uint32_t last_buffer = 0;
+  uint64_t buffer_bytes = 0;
+
+  std::deque<CompiledKernel> kernels;  // by number; a deque, as callbacks keep addresses
+  std::unordered_map<std::string, Kernel> kernel_numbers;
+  std::vector<PendingKernel> pending;
+  double compile_ms = 0;
+
+  std::vector<GpuBuffer> staging;  // idle buffers for readbacks
+
+  // The buffer of a view, if the view lies inside it.
+  Result<WGPUBuffer> buffer_of(const View& view) const;
+  Result<GpuBuffer> create_buffer(uint64_t bytes, WGPUBufferUsage usage, std::string_view label);
+  // A staging buffer of at least this size.
+  Result<GpuBuffer> take_staging(uint64_t bytes);
+};
+
+}  // namespace tandem::gpu

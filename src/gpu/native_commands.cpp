@@ -1,0 +1,311 @@
+// Command lists, submissions and readbacks.
+#include <algorithm>
+
+#include "gpu/native.h"
+
+namespace tandem::gpu {
+namespace {
+
+// What WebGPU grants every uniform binding.
+constexpr uint64_t max_uniform_bytes = 65536;
+
+// Staging buffers up to this size are kept for the next readback.
+constexpr uint64_t max_idle_staging_bytes = uint64_t{4} << 20;
+
+struct Dispatch {
+  Kernel kernel;
+  BindGroupOwner bind_group;
+  Grid grid;
+};
+
+std::string_view access_name(Access access) {
+  switch (access) {
+    case Access::uniform:
+      return "uniform";
+    case Access::read:
+      return "read";
+    case Access::read_write:
+      return "read_write";
+  }
+  return "unknown";
+}
+
+std::string describe(const View& view) {
+  return fmt::format("[{}, {}) of buffer {}", view.offset, view.offset + view.bytes, view.buffer);
+}
+
+// What one binding must be by itself.
+Result<void> check_binding(const CompiledKernel& kernel, size_t number, const Binding& binding,
+                           const Limits& limits) {
+  const auto refuse = [&](ErrorCode code, std::string_view found, std::string_view expected) {
+    return fail(code, "kernel {}, binding {}: {}, expected {}", kernel.name, number, found,
+                expected);
+  };
+  const View& view = binding.view;
+  if (binding.access != kernel.bindings[number]) {
+    return refuse(ErrorCode::gpu_validation, access_name(binding.access),
+                  access_name(kernel.bindings[number]));
+  }
+  if (view.offset % limits.binding_alignment != 0) {
+    return refuse(ErrorCode::gpu_validation, fmt::format("offset {}", view.offset),
+                  fmt::format("a multiple of {}", limits.binding_alignment));
+  }
+  if (view.bytes == 0 || view.bytes % 4 != 0) {
+    return refuse(ErrorCode::gpu_validation, fmt::format("{} bytes", view.bytes),
+                  "a multiple of 4 above 0");
+  }
+  const uint64_t most =
+      binding.access == Access::uniform ? max_uniform_bytes : limits.max_binding_bytes;
+  if (view.bytes > most) {
+    return refuse(ErrorCode::limit_exceeded, fmt::format("{} bytes", view.bytes),
+                  fmt::format("at most {}", most));
+  }
+  return {};
+}
+
+// WebGPU tracks the use of whole buffers within a dispatch: one that is bound read_write may be
+// bound again only read_write, and only elsewhere.
+Result<void> check_aliasing(const CompiledKernel& kernel, std::span<const Binding> bindings) {
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const auto& [a, a_access] = bindings[i];
+      const auto& [b, b_access] = bindings[j];
+      const bool writes = a_access == Access::read_write || b_access == Access::read_write;
+      if (a.buffer != b.buffer || !writes) continue;
+      const bool overlap = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+      if (!overlap && a_access == b_access) continue;
+      return fail(ErrorCode::gpu_validation,
+                  "kernel {}: binding {} ({} {}) and binding {} ({} {}) {}", kernel.name, j,
+                  access_name(b_access), describe(b), i, access_name(a_access), describe(a),
+                  overlap ? "overlap, expected apart, as one is written"
+                          : "share a buffer, expected two, as one is read and one is written");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+struct CommandList::State {
+  Device* device;
+  std::vector<Dispatch> dispatches;
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
+};
+
+CommandList::CommandList(Device& device) : state_(new State{.device = &device, .dispatches = {}}) {}
+CommandList::CommandList(CommandList&&) noexcept = default;
+CommandList& CommandList::operator=(CommandList&&) noexcept = default;
+CommandList::~CommandList() = default;
+
+Device& CommandList::device() const { return *state_->device; }
+uint32_t CommandList::dispatch_count() const {
+  return static_cast<uint32_t>(state_->dispatches.size());
+}
+uint64_t CommandList::bytes_read() const { return state_->bytes_read; }
+uint64_t CommandList::bytes_written() const { return state_->bytes_written; }
+
+Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindings, Grid grid) {
+  Device::State& device = *state_->device->state_;
+  TRY(device.errors.take());
+  if (number >= device.kernels.size()) {
+    return fail(ErrorCode::gpu_validation, "kernel number {}, expected below {}", number,
+                device.kernels.size());
+  }
+  const CompiledKernel& kernel = device.kernels[number];
+  if (bindings.size() != kernel.bindings.size()) {
+    return fail(ErrorCode::gpu_validation, "kernel {}: {} bindings, expected {}", kernel.name,
+                bindings.size(), kernel.bindings.size());
+  }
+  std::vector<WGPUBindGroupEntry> entries;
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    const View& view = bindings[i].view;
+    TRY(check_binding(kernel, i, bindings[i], device.info.limits));
+    auto buffer = device.buffer_of(view);
+    if (!buffer) {
+      return fail(buffer.error().code, "kernel {}, binding {}: {}", kernel.name, i,
+                  buffer.error().message);
+    }
+    WGPUBindGroupEntry entry = WGPU_BIND_GROUP_ENTRY_INIT;
+    entry.binding = static_cast<uint32_t>(i);
+    entry.buffer = *buffer;
+    entry.offset = view.offset;
+    entry.size = view.bytes;
+    entries.push_back(entry);
+  }
+  TRY(check_aliasing(kernel, bindings));
+
+  WGPUBindGroupDescriptor descriptor = WGPU_BIND_GROUP_DESCRIPTOR_INIT;
+  descriptor.layout = kernel.layout.get();
+  descriptor.entryCount = entries.size();
+  descriptor.entries = entries.data();
+  BindGroupOwner bind_group(wgpuDeviceCreateBindGroup(device.device.get(), &descriptor));
+  TRY(device.errors.take());
+  state_->dispatches.push_back({number, std::move(bind_group), grid});
+  for (const Binding& binding : bindings) {
+    state_->bytes_read += binding.view.bytes;
+    if (binding.access == Access::read_write) state_->bytes_written += binding.view.bytes;
+  }
+  return {};
+}
+
+// Owns a staging buffer that is being mapped, is mapped, or has been copied out.
+struct Readback::State {
+  Device::State* device;
+  GpuBuffer staging;
+  uint64_t bytes;
+  WGPUFuture mapping{};
+  bool finished = false;
+  std::optional<Error> error;
+
+  State(Device::State* owner, GpuBuffer buffer, uint64_t byte_count)
+      : device(owner), staging(std::move(buffer)), bytes(byte_count) {}
+
+  ~State() {
+    wgpuBufferUnmap(staging.buffer.get());
+    // An unmap ends a mapping under way, whose callback needs this state.
+    if (!finished) wait_for(device->instance.get(), mapping);
+    if (staging.bytes <= max_idle_staging_bytes && !device->errors.lost()) {
+      device->staging.push_back(std::move(staging));
+    }
+  }
+
+  void map() {
+    WGPUBufferMapCallbackInfo callback = WGPU_BUFFER_MAP_CALLBACK_INFO_INIT;
+    callback.mode = WGPUCallbackMode_WaitAnyOnly;
+    callback.userdata1 = this;
+    callback.callback = [](WGPUMapAsyncStatus status, WGPUStringView message, void* state, void*) {
+      State& readback = *static_cast<State*>(state);
+      readback.finished = true;
+      if (status != WGPUMapAsyncStatus_Success) {
+        readback.error = Error{ErrorCode::gpu_validation, from_webgpu(message)};
+      }
+    };
+    mapping = wgpuBufferMapAsync(staging.buffer.get(), WGPUMapMode_Read, 0, bytes, callback);
+  }
+};
+
+Readback::Readback() = default;
+Readback::Readback(Readback&&) noexcept = default;
+Readback& Readback::operator=(Readback&&) noexcept = default;
+Readback::~Readback() = default;
+
+bool Readback::ready() const {
+  return !state_ || state_->finished ||
+         wait_for(state_->device->instance.get(), state_->mapping, 0);
+}
+
+Result<std::vector<std::byte>> Readback::take() {
+  if (!state_) return std::vector<std::byte>();
+  if (!ready()) {
+    return fail(ErrorCode::invalid_argument,
+                "a readback of {} bytes is taken before it is ready; wait for it first",
+                state_->bytes);
+  }
+  const std::shared_ptr<State> state = std::move(state_);
+  TRY(state->device->errors.take());
+  if (state->error) return tl::unexpected<Error>(*std::move(state->error));
+  const void* mapped = wgpuBufferGetConstMappedRange(state->staging.buffer.get(), 0, state->bytes);
+  if (!mapped) return fail(ErrorCode::internal, "a readback is ready but not mapped");
+  const auto* bytes = static_cast<const std::byte*>(mapped);
+  return std::vector<std::byte>(bytes, bytes + state->bytes);
+}
+
+Result<GpuBuffer> Device::State::take_staging(uint64_t bytes) {
+  const auto fitting = std::find_if(staging.begin(), staging.end(),
+                                    [&](const GpuBuffer& idle) { return idle.bytes >= bytes; });
+  if (fitting == staging.end()) {
+    return create_buffer(bytes, WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst, "readback");
+  }
+  GpuBuffer buffer = std::move(*fitting);
+  staging.erase(fitting);
+  return buffer;
+}
+
+namespace {
+
+struct PlannedDispatch {
+  const CompiledKernel* kernel;
+  const BindGroupOwner* bind_group;
+  Workgroups workgroups;
+};
+
+void encode(WGPUCommandEncoder encoder, std::span<const PlannedDispatch> plan, Passes passes) {
+  PassOwner pass;
+  for (const PlannedDispatch& planned : plan) {
+    if (!pass) pass.reset(wgpuCommandEncoderBeginComputePass(encoder, nullptr));
+    wgpuComputePassEncoderSetPipeline(pass.get(), planned.kernel->pipeline.get());
+    wgpuComputePassEncoderSetBindGroup(pass.get(), 0, planned.bind_group->get(), 0, nullptr);
+    wgpuComputePassEncoderDispatchWorkgroups(pass.get(), planned.workgroups.x, planned.workgroups.y,
+                                             1);
+    if (passes == Passes::one_per_dispatch || &planned == &plan.back()) {
+      wgpuComputePassEncoderEnd(pass.get());
+      pass.reset();
+    }
+  }
+}
+
+}  // namespace
+
+Result<Readback> Device::submit(const Submission& submission) {
+  State& state = *state_;
+  TRY(finish_kernels());
+  std::vector<PlannedDispatch> plan;
+  for (const Submission::Item& item : submission.items) {
+    const CommandList::State& commands = *item.commands->state_;
+    if (commands.device != this) {
+      return fail(ErrorCode::gpu_validation, "a command list of another device is submitted");
+    }
+    for (const Dispatch& dispatch : commands.dispatches) {
+      const CompiledKernel& kernel = state.kernels[dispatch.kernel];
+      if (kernel.error) return tl::unexpected<Error>(*kernel.error);
+      const auto folded = workgroups(dispatch.grid, item.extent).and_then([&](uint64_t count) {
+        return fold(count, state.info.limits.max_workgroups_per_dimension);
+      });
+      if (!folded) {
+        return fail(folded.error().code, "kernel {}: {}", kernel.name, folded.error().message);
+      }
+      plan.push_back({&kernel, &dispatch.bind_group, *folded});
+    }
+  }
+
+  const View& source = submission.read_back;
+  std::shared_ptr<Readback::State> readback;
+  const EncoderOwner encoder(wgpuDeviceCreateCommandEncoder(state.device.get(), nullptr));
+  encode(encoder.get(), plan, submission.passes);
+  if (source) {
+    TRY_ASSIGN(WGPUBuffer buffer, state.buffer_of(source));
+    if (source.bytes == 0 || source.offset % 4 != 0 || source.bytes % 4 != 0) {
+      return fail(ErrorCode::gpu_validation,
+                  "a readback of {} bytes at offset {}, expected multiples of 4, not empty",
+                  source.bytes, source.offset);
+    }
+    TRY_ASSIGN(GpuBuffer staging, state.take_staging(source.bytes));
+    wgpuCommandEncoderCopyBufferToBuffer(encoder.get(), buffer, source.offset, staging.buffer.get(),
+                                         0, source.bytes);
+    readback = std::make_shared<Readback::State>(&state, std::move(staging), source.bytes);
+  }
+  const CommandBufferOwner commands(wgpuCommandEncoderFinish(encoder.get(), nullptr));
+  const WGPUCommandBuffer command_buffer = commands.get();
+  wgpuQueueSubmit(state.queue.get(), 1, &command_buffer);
+  if (readback) readback->map();
+  TRY(state.errors.take());
+  Readback result;
+  result.state_ = std::move(readback);
+  return result;
+}
+
+Result<void> Device::wait(const Readback& readback) {
+  if (readback.state_ && !readback.state_->finished) {
+    wait_for(state_->instance.get(), readback.state_->mapping);
+  }
+  return state_->errors.take();
+}
+
+Result<std::vector<std::byte>> Device::read(View view) {
+  TRY_ASSIGN(Readback readback, submit({.items = {}, .read_back = view}));
+  TRY(wait(readback));
+  return readback.take();
+}
+
+}  // namespace tandem::gpu

@@ -1,0 +1,174 @@
+// A device's errors, buffers and writes.
+#include "gpu/native.h"
+
+namespace tandem::gpu {
+
+Error to_error(WGPUErrorType type, std::string message) {
+  switch (type) {
+    case WGPUErrorType_OutOfMemory:
+      return {ErrorCode::out_of_memory, std::move(message)};
+    case WGPUErrorType_Validation:
+      return {ErrorCode::gpu_validation, std::move(message)};
+    default:
+      return {ErrorCode::internal, std::move(message)};
+  }
+}
+
+void DriverErrors::store(Error error) {
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = std::move(error);
+}
+
+void DriverErrors::lose(std::string_view reason) {
+  const std::lock_guard lock(mutex_);
+  if (loss_) return;
+  loss_ = Error{ErrorCode::device_lost,
+                fmt::format("the GPU device is lost ({}); open it again", reason)};
+}
+
+bool DriverErrors::lost() const {
+  const std::lock_guard lock(mutex_);
+  return loss_.has_value();
+}
+
+Result<void> DriverErrors::take() {
+  const std::lock_guard lock(mutex_);
+  if (loss_) return tl::unexpected<Error>(*loss_);
+  if (!error_) return {};
+  Error error = *std::move(error_);
+  error_.reset();
+  return tl::unexpected<Error>(std::move(error));
+}
+
+ErrorScope::ErrorScope(WGPUDevice device, WGPUErrorFilter filter) : device_(device) {
+  wgpuDevicePushErrorScope(device, filter);
+}
+
+WGPUFuture ErrorScope::end() {
+  WGPUPopErrorScopeCallbackInfo callback = WGPU_POP_ERROR_SCOPE_CALLBACK_INFO_INIT;
+  callback.mode = WGPUCallbackMode_WaitAnyOnly;
+  callback.userdata1 = this;
+  callback.callback = [](WGPUPopErrorScopeStatus, WGPUErrorType type, WGPUStringView message,
+                         void* scope, void*) {
+    if (type == WGPUErrorType_NoError) return;
+    static_cast<ErrorScope*>(scope)->error = to_error(type, from_webgpu(message));
+  };
+  return wgpuDevicePopErrorScope(device_, callback);
+}
+
+Result<WGPUBuffer> Device::State::buffer_of(const View& view) const {
+  const auto found = buffers.find(view.buffer);
+  if (found == buffers.end()) {
+    return fail(ErrorCode::gpu_validation, "a view of buffer {}, which does not exist (any more)",
+                view.buffer);
+  }
+  const GpuBuffer& buffer = found->second;
+  if (view.offset > buffer.bytes || view.bytes > buffer.bytes - view.offset) {
+    return fail(ErrorCode::gpu_validation,
+                "a view of {} bytes at offset {} of buffer {}, which has {} bytes", view.bytes,
+                view.offset, buffer.label, buffer.bytes);
+  }
+  return buffer.buffer.get();
+}
+
+Result<GpuBuffer> Device::State::create_buffer(uint64_t bytes, WGPUBufferUsage usage,
+                                               std::string_view label) {
+  WGPUBufferDescriptor descriptor = WGPU_BUFFER_DESCRIPTOR_INIT;
+  descriptor.label = to_webgpu(label);
+  descriptor.usage = usage;
+  descriptor.size = bytes;
+  ErrorScope validation(device.get(), WGPUErrorFilter_Validation);
+  ErrorScope memory(device.get(), WGPUErrorFilter_OutOfMemory);
+  BufferOwner buffer(wgpuDeviceCreateBuffer(device.get(), &descriptor));
+  wait_for(instance.get(), memory.end());
+  wait_for(instance.get(), validation.end());
+  TRY(errors.take());
+  for (const auto& error : {memory.error, validation.error}) {
+    if (error) {
+      return fail(error->code, "buffer {} of {} bytes: {}", label, bytes, error->message);
+    }
+  }
+  if (!buffer) return fail(ErrorCode::out_of_memory, "buffer {} of {} bytes", label, bytes);
+  return GpuBuffer{std::move(buffer), bytes, std::string(label)};
+}
+
+Device::Device(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Device::~Device() {
+  // Compilations in flight hold addresses of the state.
+  (void)finish_kernels();
+}
+
+const AdapterInfo& Device::info() const { return state_->info; }
+
+Result<Buffer> Device::make_buffer(uint64_t bytes, std::string_view label) {
+  TRY(state_->errors.take());
+  if (bytes == 0 || bytes % 4 != 0) {
+    return fail(ErrorCode::invalid_argument,
+                "buffer {} of {} bytes, expected a multiple of 4 above 0", label, bytes);
+  }
+  const uint64_t most = state_->info.limits.max_buffer_bytes;
+  if (bytes > most) {
+    return fail(ErrorCode::limit_exceeded, "buffer {} of {} bytes, expected at most {}", label,
+                bytes, most);
+  }
+  TRY_ASSIGN(GpuBuffer buffer,
+             state_->create_buffer(bytes,
+                                   WGPUBufferUsage_Storage | WGPUBufferUsage_Uniform |
+                                       WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst,
+                                   label));
+  const uint32_t id = ++state_->last_buffer;
+  state_->buffers.emplace(id, std::move(buffer));
+  state_->buffer_bytes += bytes;
+  return Buffer(this, id, bytes);
+}
+
+Result<void> Device::write(View view, std::span<const std::byte> bytes) {
+  TRY(state_->errors.take());
+  TRY_ASSIGN(WGPUBuffer buffer, state_->buffer_of(view));
+  if (bytes.size() > view.bytes) {
+    return fail(ErrorCode::gpu_validation, "a write of {} bytes into a view of {} bytes",
+                bytes.size(), view.bytes);
+  }
+  if (view.offset % 4 != 0 || bytes.size() % 4 != 0) {
+    return fail(ErrorCode::gpu_validation,
+                "a write of {} bytes at offset {}, expected multiples of 4", bytes.size(),
+                view.offset);
+  }
+  wgpuQueueWriteBuffer(state_->queue.get(), buffer, view.offset, bytes.data(), bytes.size());
+  return state_->errors.take();
+}
+
+Census Device::census() const {
+  return {.buffers = state_->buffers.size(),
+          .buffer_bytes = state_->buffer_bytes,
+          .kernels = state_->kernels.size(),
+          .compile_ms = state_->compile_ms};
+}
+
+void Device::lose() { wgpuDeviceDestroy(state_->device.get()); }
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : device_(std::exchange(other.device_, nullptr)),
+      id_(std::exchange(other.id_, 0)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  Buffer moved(std::move(other));
+  std::swap(device_, moved.device_);
+  std::swap(id_, moved.id_);
+  std::swap(bytes_, moved.bytes_);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (!device_) return;
+  Device::State& state = *device_->state_;
+  const auto found = state.buffers.find(id_);
+  // Frees the memory now, though bind groups may still refer to the buffer.
+  wgpuBufferDestroy(found->second.buffer.get());
+  state.buffer_bytes -= bytes_;
+  state.buffers.erase(found);
+}
+
+}  // namespace tandem::gpu
