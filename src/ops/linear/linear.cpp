@@ -1,0 +1,108 @@
+// Route and recording of the matrix product.
+#include "ops/linear/linear.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace tandem::ops {
+namespace {
+
+constexpr uint32_t tile = 64;  // of linear_tiled.wgsl, both ways
+
+uint32_t rows_per_output(Epilogue epilogue) { return epilogue == Epilogue::gelu_pair ? 2 : 1; }
+
+uint64_t div_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+// How many rows of x the route may touch.
+uint32_t row_limit(const Linear& op) {
+  switch (op.rows) {
+    case RowRoute::one:
+      return std::min(op.max_rows, 1u);
+    case RowRoute::few:
+      return std::min(op.max_rows, 4u);
+    case RowRoute::many:
+      break;
+  }
+  return op.max_rows;
+}
+
+Result<void> check(const Linear& op) {
+  const Matrix& weights = op.weights;
+  const std::vector<spec::PlaneLayout> planes = spec::planes(weights.type, weights.columns);
+  const uint32_t group = rows_per_output(op.epilogue);
+  if (planes.empty() || weights.columns % 4 != 0 || weights.rows % group != 0) {
+    return fail(ErrorCode::internal, "linear: no kernel for {} weights [{}, {}]",
+                spec::name(weights.type), weights.rows, weights.columns);
+  }
+  const uint64_t rows = row_limit(op);
+  const uint64_t outputs = weights.rows / group;
+  TRY(gpu::check_indexable(rows * weights.columns));
+  TRY(gpu::check_indexable(rows * outputs));
+  TRY(check_size("linear", "x", op.x, rows * weights.columns * 4));
+  TRY(check_size("linear", "y", op.y, rows * outputs * 4));
+  if (op.epilogue == Epilogue::gelu_times) {
+    TRY(check_size("linear", "times", op.times, rows * outputs * 4));
+  }
+  for (const MatrixPart& part : weights.parts) {
+    if (part.first_row % group != 0 || part.rows % group != 0 ||
+        uint64_t{part.first_row} + part.rows > weights.rows) {
+      return fail(ErrorCode::internal, "linear: rows {} to {} are no part of a matrix of {} rows",
+                  part.first_row, uint64_t{part.first_row} + part.rows, weights.rows);
+    }
+    TRY(gpu::check_indexable(uint64_t{part.rows} * weights.columns));
+    TRY(check_size("linear", "weights", part.values, part.rows * planes[0].bytes_per_row));
+    if (planes.size() > 1) {
+      TRY(check_size("linear", "scales", part.scales, part.rows * planes[1].bytes_per_row));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterInfo&) {
+  const uint32_t columns = op.weights.columns;
+  const uint32_t group = rows_per_output(op.epilogue);
+  std::vector<gpu::Constant> constants = {
+      {"TYPE", double(op.weights.type)},
+      {"EPILOGUE", double(op.epilogue)},
+      {"ROWS", double(part.rows)},
+      {"COLUMNS", double(columns)},
+      {"Y_STRIDE", double(op.weights.rows / group)},
+      {"Y_OFFSET", double(part.first_row / group % aligned_floats)},
+      {"SOFTCAP", op.epilogue == Epilogue::softcap ? op.softcap : 1},
+  };
+  if (op.rows == RowRoute::many) {
+    return {"linear_tiled", std::move(constants), {div_up(part.rows, tile), tile, 0}};
+  }
+  // Lanes that share the units of a row evenly, where a number of lanes from 8 to 32 does.
+  constexpr uint32_t workgroup = 64;
+  const auto units = static_cast<uint32_t>(div_up(columns, spec::block_columns));
+  const uint32_t even_lanes = units & -units;
+  const uint32_t lanes = std::min(std::bit_floor(units), std::clamp(even_lanes, 8u, 32u));
+  constants.insert(constants.end(), {{"M", op.rows == RowRoute::one ? 1.0 : 4.0},
+                                     {"LANES", double(lanes)},
+                                     {"WORKGROUP", workgroup}});
+  return {"linear_row", std::move(constants), {div_up(part.rows, workgroup / lanes), 0, 0}};
+}
+
+Result<void> record(gpu::CommandList& commands, const Linear& op) {
+  TRY(check(op));
+  for (const MatrixPart& part : op.weights.parts) {
+    // Outputs begin where the part does, as near as bindings may: Y_OFFSET is the rest.
+    const uint64_t first = part.first_row / rows_per_output(op.epilogue) / aligned_floats *
+                           aligned_floats * sizeof(float);
+    auto from_first = [&](gpu::View view) { return view.part(first, view.bytes - first); };
+    const bool times = op.epilogue == Epilogue::gelu_times;
+    TRY(dispatch(
+        commands, linear_route(op, part, commands.device().info()),
+        {gpu::uniform(op.step), gpu::read(part.values),
+         gpu::read(part.scales ? part.scales : part.values), gpu::read(op.x),
+         gpu::read(times ? from_first(op.times) : op.x), gpu::read_write(from_first(op.y))}));
+  }
+  return {};
+}
+
+}  // namespace tandem::ops
