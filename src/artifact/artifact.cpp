@@ -1,0 +1,158 @@
+#include "artifact/artifact.h"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/parallel.h"
+
+namespace tandem::artifact {
+namespace {
+
+constexpr uint64_t max_metadata_bytes = 256 << 20;
+
+// The path of a file of the artifact, for opening.
+Result<File> open_file(const std::filesystem::path& folder, const std::string& name) {
+  TRY_ASSIGN(const std::filesystem::path path, inside(folder, name));
+  return File::open(path);
+}
+
+Result<std::string> read_text(const std::filesystem::path& folder, std::string_view name) {
+  TRY_ASSIGN(const std::filesystem::path path, inside(folder, name));
+  return read_file(path, max_metadata_bytes);
+}
+
+Result<void> check_bytes(std::string_view what, std::string_view bytes, const BoundFile& expected) {
+  if (bytes.size() != expected.bytes) {
+    return fail(ErrorCode::malformed_artifact, "{}: expected {} bytes, found {}", what,
+                expected.bytes, bytes.size());
+  }
+  const Digest found = sha256(bytes);
+  if (found != expected.sha256) {
+    return fail(ErrorCode::hash_mismatch,
+                "{}: expected sha256 {}, found {}; fetch or export it again", what,
+                expected.sha256.hex(), found.hex());
+  }
+  return {};
+}
+
+Result<std::string> read_bound(const std::filesystem::path& folder, const BoundFile& expected) {
+  TRY_ASSIGN(std::string bytes, read_text(folder, expected.file));
+  TRY(check_bytes(expected.file, bytes, expected));
+  return bytes;
+}
+
+Result<std::optional<std::string>> read_bound(const std::filesystem::path& folder,
+                                              const std::optional<BoundFile>& expected) {
+  if (!expected) return std::nullopt;
+  TRY_ASSIGN(std::string bytes, read_bound(folder, *expected));
+  return bytes;
+}
+
+// What the receipt says must be what the manifest says.
+Result<void> check_receipt(const Receipt& receipt, const Manifest& manifest) {
+  std::string_view wrong;
+  if (receipt.config != sha256(spec::canonical_config(manifest.config))) wrong = "config_sha256";
+  if (receipt.recipe != manifest.recipe) wrong = "recipe";
+  if (receipt.files != bound_files(manifest)) wrong = "files";
+  if (receipt.shards != bound_shards(manifest)) wrong = "shards";
+  if (wrong.empty()) return {};
+  return fail(ErrorCode::malformed_artifact, "{}: {} does not agree with {}", receipt_file, wrong,
+              manifest_file);
+}
+
+Result<void> check_shards(const std::filesystem::path& folder, const Manifest& manifest,
+                          const LoadPlan& plan) {
+  for (size_t i = 0; i < manifest.shards.size(); ++i) {
+    const Shard& shard = manifest.shards[i];
+    TRY_ASSIGN(const File file, open_file(folder, shard.file));
+    if (file.size() != shard.bytes) {
+      return fail(ErrorCode::malformed_artifact, "{}: expected {} bytes, found {}", shard.file,
+                  shard.bytes, file.size());
+    }
+    std::string header(plan.shard_headers[i].size(), '\0');
+    TRY(file.read(0, std::as_writable_bytes(std::span(header))));
+    if (header != plan.shard_headers[i]) {
+      return fail(ErrorCode::malformed_artifact,
+                  "{}: its safetensors header does not agree with {}", shard.file, manifest_file);
+    }
+  }
+  return {};
+}
+
+Result<void> read_piece(const File& file, const Piece& piece, std::vector<std::byte>& bytes) {
+  bytes.resize(piece.bytes);
+  TRY(file.read(piece.offset, bytes));
+  const Digest found = sha256(bytes);
+  if (found != piece.sha256) {
+    return fail(ErrorCode::hash_mismatch,
+                "{}: piece {}: expected sha256 {}, found {}; fetch or export it again", file.path(),
+                piece.index, piece.sha256.hex(), found.hex());
+  }
+  return {};
+}
+
+Result<void> write_segments(const Piece& piece, std::span<const std::byte> bytes,
+                            WeightSink& sink) {
+  for (const Segment& segment : piece.segments) {
+    TRY(sink.write(segment.plane, segment.plane_offset,
+                   bytes.subspan(segment.piece_offset, segment.bytes)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Artifact> Artifact::open(const std::filesystem::path& folder) {
+  Artifact artifact;
+  artifact.folder_ = folder;
+  TRY_ASSIGN(const std::string receipt, read_text(folder, receipt_file));
+  TRY_ASSIGN(artifact.receipt_, read_receipt(receipt));
+  TRY_ASSIGN(const std::string manifest, read_text(folder, manifest_file));
+  TRY_ASSIGN(artifact.manifest_, read_manifest(manifest));
+  artifact.digest_ = sha256(manifest);
+  TRY(check_receipt(artifact.receipt_, artifact.manifest_));
+  TRY_ASSIGN(artifact.plan_, make_load_plan(artifact.manifest_));
+  TRY_ASSIGN(artifact.tokenizer_, read_bound(folder, artifact.manifest_.tokenizer));
+  TRY_ASSIGN(artifact.chat_template_, read_bound(folder, artifact.manifest_.chat_template));
+  TRY_ASSIGN(artifact.generation_config_, read_bound(folder, artifact.manifest_.generation_config));
+  TRY(check_shards(folder, artifact.manifest_, artifact.plan_));
+  return artifact;
+}
+
+Result<void> load(const Artifact& artifact, WeightSink& sink, const Progress& progress,
+                  unsigned threads) {
+  std::vector<File> files;
+  for (const Shard& shard : artifact.manifest().shards) {
+    TRY_ASSIGN(File file, open_file(artifact.folder(), shard.file));
+    files.push_back(std::move(file));
+  }
+  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  const std::vector<Piece>& pieces = artifact.plan().pieces;
+  // A batch of pieces is read and hashed in parallel, then written in order.
+  std::vector<std::vector<std::byte>> bytes(std::min<size_t>(2 * threads, pieces.size()));
+  std::vector<Result<void>> results(bytes.size());
+  uint64_t done = 0;
+  for (size_t first = 0; first < pieces.size(); first += bytes.size()) {
+    const size_t count = std::min(bytes.size(), pieces.size() - first);
+    parallel_for(
+        count, 1,
+        [&](uint64_t begin, uint64_t end) {
+          for (uint64_t i = begin; i < end; ++i) {
+            results[i] = read_piece(files[pieces[first + i].shard], pieces[first + i], bytes[i]);
+          }
+        },
+        threads);
+    for (size_t i = 0; i < count; ++i) {
+      TRY(results[i]);
+      TRY(write_segments(pieces[first + i], bytes[i], sink));
+      done += pieces[first + i].bytes;
+      if (progress) progress(done, artifact.plan().bytes);
+    }
+  }
+  return {};
+}
+
+}  // namespace tandem::artifact

@@ -1,0 +1,54 @@
+// An artifact on disk: opened with all its metadata checked, and its weights delivered piece by
+// piece, each verified before a byte of it is used.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "artifact/load_plan.h"
+#include "artifact/manifest.h"
+#include "artifact/receipt.h"
+#include "artifact/weight_sink.h"
+
+namespace tandem::artifact {
+
+// Everything but the weights, checked: receipt and manifest, the files they bind (sizes and
+// hashes), the sizes and headers of the shards.
+class Artifact {
+ public:
+  static Result<Artifact> open(const std::filesystem::path& folder);
+
+  const std::filesystem::path& folder() const { return folder_; }
+  const Manifest& manifest() const { return manifest_; }
+  const spec::Config& config() const { return manifest_.config; }
+  const Receipt& receipt() const { return receipt_; }
+  const LoadPlan& plan() const { return plan_; }
+  // Stands for the whole artifact: the sha256 of its manifest, which binds all else.
+  const Digest& digest() const { return digest_; }
+  const std::string& tokenizer() const { return tokenizer_; }  // the compact table
+  const std::optional<std::string>& chat_template() const { return chat_template_; }
+  const std::optional<std::string>& generation_config() const { return generation_config_; }
+
+ private:
+  std::filesystem::path folder_;
+  Manifest manifest_;
+  Receipt receipt_;
+  LoadPlan plan_;
+  Digest digest_;
+  std::string tokenizer_;
+  std::optional<std::string> chat_template_;
+  std::optional<std::string> generation_config_;
+};
+
+// Called from the thread that loads or exports.
+using Progress = std::function<void(uint64_t done_bytes, uint64_t total_bytes)>;
+
+// Carries out the load plan: pieces are read and hashed on `threads` threads (0: one for each core)
+// and their segments written in the plan's order. A piece with another hash fails with
+// hash_mismatch before any byte of it is written.
+Result<void> load(const Artifact& artifact, WeightSink& sink, const Progress& progress = {},
+                  unsigned threads = 0);
+
+}  // namespace tandem::artifact

@@ -1,0 +1,187 @@
+#include "artifact/load_plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "artifact/shard_layout.h"
+#include "base/error.h"
+#include "base/files.h"
+
+namespace tandem::artifact {
+namespace {
+
+template <class... Args>
+tl::unexpected<Error> refuse(fmt::format_string<Args...> format, Args&&... args) {
+  return fail(ErrorCode::malformed_artifact, "{}: {}", manifest_file,
+              fmt::format(format, std::forward<Args>(args)...));
+}
+
+Result<void> check_bounds(const Manifest& manifest) {
+  if (manifest.input_bound == 0) return refuse("input_bound: expected at least 1, found 0");
+  if (manifest.context_bound == 0 || manifest.context_bound > manifest.config.max_positions) {
+    return refuse("context_bound: expected 1 to {}, the config's max_position_embeddings, found {}",
+                  manifest.config.max_positions, manifest.context_bound);
+  }
+  return {};
+}
+
+Result<void> check_files(const Manifest& manifest) {
+  std::set<std::string> taken = {std::string(manifest_file), std::string(receipt_file)};
+  std::vector<std::string> files = {manifest.tokenizer.file};
+  if (manifest.chat_template) files.push_back(manifest.chat_template->file);
+  if (manifest.generation_config) files.push_back(manifest.generation_config->file);
+  for (const Shard& shard : manifest.shards) files.push_back(shard.file);
+  for (const std::string& file : files) {
+    TRY(inside("", file));
+    if (!taken.insert(file).second) return refuse("the file {} has two uses", file);
+  }
+  return {};
+}
+
+Result<void> check_recipe(const Manifest& manifest, const std::vector<spec::Tensor>& registry) {
+  if (manifest.recipe.vector != spec::WeightType::f32) {
+    return refuse("recipe.vector: expected f32, found {}", name(manifest.recipe.vector));
+  }
+  for (const auto& [tensor, type] : manifest.recipe.overrides) {
+    const auto row = std::find_if(registry.begin(), registry.end(),
+                                  [&](const auto& r) { return r.name == tensor; });
+    if (row == registry.end())
+      return refuse("recipe.overrides.{}: the model has no such tensor", tensor);
+    if (row->tensor_class == spec::TensorClass::vector ||
+        type == manifest.recipe.of_class(row->tensor_class)) {
+      return refuse("recipe.overrides.{}: a {} is {} already and cannot be overridden by {}",
+                    tensor, name(row->tensor_class),
+                    name(manifest.recipe.of_class(row->tensor_class)), name(type));
+    }
+  }
+  return {};
+}
+
+Result<void> check_tensor(const Manifest& manifest, const spec::Tensor& row,
+                          const TensorEntry& entry) {
+  if (entry.name != row.name) return refuse("tensors: expected {}, found {}", row.name, entry.name);
+  if (entry.rows != row.rows || entry.columns != row.columns) {
+    return refuse("tensor {}: expected the shape [{}, {}], found [{}, {}]", row.name, row.rows,
+                  row.columns, entry.rows, entry.columns);
+  }
+  if (entry.type != manifest.recipe.of(row)) {
+    return refuse("tensor {}: expected the type {} by the recipe, found {}", row.name,
+                  name(manifest.recipe.of(row)), name(entry.type));
+  }
+  const std::vector<spec::PlaneLayout> planes = spec::planes(entry.type, entry.columns);
+  if (planes.empty())
+    return refuse("tensor {}: {} has no layout for {} columns", row.name, name(entry.type),
+                  row.columns);
+  if (entry.planes.size() != planes.size()) {
+    return refuse("tensor {}: expected {} planes, found {}", row.name, planes.size(),
+                  entry.planes.size());
+  }
+  for (size_t i = 0; i < planes.size(); ++i) {
+    const Plane& plane = entry.planes[i];
+    if (plane.name != planes[i].suffix) {
+      return refuse("tensor {}: expected the plane {}, found {}", row.name, planes[i].suffix,
+                    plane.name);
+    }
+    if (plane.shard >= manifest.shards.size()) {
+      return refuse("tensor {}: shard {} of {} does not exist", row.name, plane.shard,
+                    manifest.shards.size());
+    }
+    if (plane.shard != entry.planes[0].shard)
+      return refuse("tensor {}: its planes lie in two shards", row.name);
+  }
+  return {};
+}
+
+// The planes of each shard in the order of their offsets in the manifest.
+std::vector<std::vector<SafetensorsEntry>> planes_by_shard(const Manifest& manifest) {
+  std::vector<std::vector<SafetensorsEntry>> shards(manifest.shards.size());
+  for (const TensorEntry& tensor : manifest.tensors) {
+    const std::vector<spec::PlaneLayout> layouts = spec::planes(tensor.type, tensor.columns);
+    for (size_t i = 0; i < layouts.size(); ++i) {
+      SafetensorsEntry entry = plane_entry(tensor.name, layouts[i], tensor.rows);
+      entry.offset = tensor.planes[i].offset;
+      shards[tensor.planes[i].shard].push_back(std::move(entry));
+    }
+  }
+  for (auto& planes : shards) {
+    std::stable_sort(planes.begin(), planes.end(),
+                     [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  }
+  return shards;
+}
+
+// The layout that the manifest's planes must have, which is the one that tiles the shard.
+Result<ShardLayout> check_shard(const Shard& shard, const std::vector<SafetensorsEntry>& planes) {
+  if (shard.role != "target")
+    return refuse("shard {}: expected the role target, found {}", shard.file, shard.role);
+  if (planes.empty()) return refuse("shard {}: no tensor lies in it", shard.file);
+  ShardLayout layout = lay_out_shard(planes);
+  auto plane = planes.begin();
+  for (const SafetensorsEntry& entry : layout.entries) {
+    if (is_padding(entry)) continue;
+    if (entry.offset != plane->offset) {
+      return refuse(
+          "shard {}: expected {} at byte {}, so that planes leave no gap and do not overlap, found "
+          "it at {}",
+          shard.file, entry.name, entry.offset, plane->offset);
+    }
+    ++plane;
+  }
+  if (layout.bytes != shard.bytes) {
+    return refuse("shard {}: expected {} bytes for its planes, found {}", shard.file, layout.bytes,
+                  shard.bytes);
+  }
+  const uint64_t pieces = (shard.bytes + piece_bytes - 1) / piece_bytes;
+  if (shard.pieces.size() != pieces) {
+    return refuse("shard {}: expected {} pieces, found {}", shard.file, pieces,
+                  shard.pieces.size());
+  }
+  return layout;
+}
+
+void append_pieces(LoadPlan& plan, const Shard& shard, uint32_t shard_index,
+                   const ShardLayout& layout) {
+  auto entry = layout.entries.begin();
+  for (uint32_t index = 0; index < shard.pieces.size(); ++index) {
+    Piece piece{shard_index, index, index * piece_bytes, 0, shard.pieces[index], {}};
+    piece.bytes = std::min(piece_bytes, shard.bytes - piece.offset);
+    const uint64_t piece_end = piece.offset + piece.bytes;
+    // An entry that goes on in the next piece is met again there.
+    for (; entry != layout.entries.end() && entry->offset < piece_end; ++entry) {
+      const uint64_t begin = std::max(entry->offset, piece.offset);
+      const uint64_t end = std::min(entry->offset + entry->bytes, piece_end);
+      if (!is_padding(*entry) && begin < end) {
+        piece.segments.push_back(
+            {entry->name, begin - piece.offset, begin - entry->offset, end - begin});
+      }
+      if (entry->offset + entry->bytes > piece_end) break;
+    }
+    plan.pieces.push_back(std::move(piece));
+  }
+}
+
+}  // namespace
+
+Result<LoadPlan> make_load_plan(const Manifest& manifest) {
+  TRY(check_bounds(manifest));
+  TRY(check_files(manifest));
+  const std::vector<spec::Tensor> registry = spec::tensors(manifest.config);
+  TRY(check_recipe(manifest, registry));
+  if (manifest.tensors.size() != registry.size()) {
+    return refuse("expected {} tensors for its config, found {}", registry.size(),
+                  manifest.tensors.size());
+  }
+  for (size_t i = 0; i < registry.size(); ++i)
+    TRY(check_tensor(manifest, registry[i], manifest.tensors[i]));
+  LoadPlan plan;
+  const std::vector<std::vector<SafetensorsEntry>> planes = planes_by_shard(manifest);
+  for (uint32_t i = 0; i < manifest.shards.size(); ++i) {
+    TRY_ASSIGN(ShardLayout layout, check_shard(manifest.shards[i], planes[i]));
+    append_pieces(plan, manifest.shards[i], i, layout);
+    plan.bytes += layout.bytes;
+    plan.shard_headers.push_back(std::move(layout.header));
+  }
+  return plan;
+}
+
+}  // namespace tandem::artifact

@@ -1,0 +1,100 @@
+// manifest.json: what an artifact is, as C++ values and as canonical JSON, strict in both
+// directions. docs/artifact.md describes every field. Whether the fields agree with one another is
+// checked by load_plan.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/sha256.h"
+#include "spec/config.h"
+#include "spec/layout.h"
+#include "spec/tensors.h"
+
+namespace tandem::artifact {
+
+inline constexpr uint32_t schema_version = 1;
+inline constexpr uint64_t piece_bytes = 4 << 20;
+inline constexpr uint32_t default_input_bound = 512;
+inline constexpr uint32_t default_context_bound = 8960;
+
+inline constexpr std::string_view manifest_file = "manifest.json";
+inline constexpr std::string_view receipt_file = "receipt.json";
+
+struct BoundFile {
+  std::string file;
+  uint64_t bytes = 0;
+  Digest sha256;
+  bool operator==(const BoundFile&) const = default;
+};
+
+// Which type each tensor is stored as.
+struct Recipe {
+  spec::WeightType matrix = spec::WeightType::q4_0;
+  spec::WeightType table = spec::WeightType::q4_0;
+  spec::WeightType vector = spec::WeightType::f32;
+  std::map<std::string, spec::WeightType>
+      overrides;  // by tensor, only where it differs from its class
+  bool operator==(const Recipe&) const = default;
+
+  spec::WeightType of_class(spec::TensorClass tensor_class) const;
+  spec::WeightType of(const spec::Tensor& tensor) const;
+};
+
+struct Plane {
+  std::string name;     // "quants", "scales" or "values"
+  uint32_t shard = 0;   // index
+  uint64_t offset = 0;  // in the shard's file
+};
+
+struct TensorEntry {
+  std::string name;
+  spec::WeightType type = spec::WeightType::f32;
+  uint32_t rows = 0;
+  uint32_t columns = 0;
+  std::vector<Plane> planes;
+};
+
+struct Shard {
+  std::string file;
+  std::string role;  // "target"
+  uint64_t bytes = 0;
+  std::vector<Digest>
+      pieces;  // the sha256 of each piece_bytes of the file; the last may be shorter
+};
+// What stands for a whole shard: the sha256 of the concatenated digests of its pieces.
+Digest shard_digest(const Shard& shard);
+
+struct Manifest {
+  spec::Config config;
+  Recipe recipe;
+  std::vector<TensorEntry> tensors;  // in the registry's order
+  std::vector<Shard> shards;
+  BoundFile tokenizer;
+  Digest tokenizer_source;  // of the tokenizer.json that it was compiled from
+  std::optional<BoundFile> chat_template;
+  std::optional<BoundFile> generation_config;
+  uint32_t input_bound = default_input_bound;  // rows of one step
+  uint32_t context_bound = default_context_bound;
+};
+
+std::string manifest_text(const Manifest& manifest);
+// Refuses text that is not the manifest_text of its result.
+Result<Manifest> read_manifest(std::string_view text);
+
+// Fields that the receipt has in common.
+Json to_json(const BoundFile& file);
+Json to_json(const Recipe& recipe);
+Result<BoundFile> read_bound_file(JsonObject object);
+Result<Recipe> read_recipe(JsonObject object);
+Result<Digest> read_digest(JsonObject& object, std::string_view key);
+// Refuses a key that has another value.
+Result<void> expect(JsonObject& object, std::string_view key, const Json& expected);
+
+}  // namespace tandem::artifact

@@ -1,0 +1,44 @@
+// receipt.json: where an artifact comes from and what it consists of. It is written last, so an
+// artifact without it was never finished.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "artifact/manifest.h"
+
+namespace tandem::artifact {
+
+struct ReceiptShard {
+  std::string file;
+  uint64_t bytes = 0;
+  Digest digest;  // shard_digest
+  bool operator==(const ReceiptShard&) const = default;
+};
+
+struct IgnoredTensor {
+  std::string name;  // in the checkpoint
+  std::string rule;
+  bool operator==(const IgnoredTensor&) const = default;
+};
+
+struct Receipt {
+  std::string exporter;  // "tandem 0.1.0"
+  Digest config;         // of spec::canonical_config
+  Recipe recipe;
+  std::vector<BoundFile> files;  // all but shards and the receipt itself, by name
+  std::vector<ReceiptShard> shards;
+  std::vector<BoundFile> sources;  // the checkpoint's files, by name
+  std::vector<IgnoredTensor> ignored;
+};
+
+std::string receipt_text(const Receipt& receipt);
+// Refuses text that is not the receipt_text of its result.
+Result<Receipt> read_receipt(std::string_view text);
+
+// The files and shards that a receipt must list for this manifest.
+std::vector<BoundFile> bound_files(const Manifest& manifest);
+std::vector<ReceiptShard> bound_shards(const Manifest& manifest);
+
+}  // namespace tandem::artifact
