@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "base/half.h"
@@ -80,42 +81,29 @@ TestMatrix random_matrix(WeightType type, uint32_t rows, uint32_t columns, uint3
   return quantize(type, rows, columns, random_floats(size_t{rows} * columns, seed));
 }
 
-gpu::Buffer upload_bytes(gpu::Device& device, std::span<const std::byte> bytes) {
-  std::vector<std::byte> padded(bytes.begin(), bytes.end());
-  padded.resize((padded.size() + 3) / 4 * 4);
-  gpu::Buffer buffer = need(device.make_buffer(padded.size(), "test"));
-  need(device.write(buffer.view(), padded));
-  return buffer;
-}
-
-GpuMatrix upload(gpu::Device& device, const TestMatrix& matrix, uint32_t rows_per_part) {
+GpuMatrix upload(const TestMatrix& matrix, uint32_t rows_per_part) {
   GpuMatrix result{{matrix.type, matrix.rows, matrix.columns, {}}, {}};
   if (rows_per_part == 0) rows_per_part = matrix.rows;
-  auto plane = [&](std::span<const std::byte> bytes, uint32_t first, uint32_t rows) -> gpu::View {
+  auto plane = [&](const std::vector<std::byte>& bytes, uint32_t first,
+                   uint32_t rows) -> gpu::View {
     if (bytes.empty()) return {};
     const size_t row_bytes = bytes.size() / matrix.rows;
-    result.buffers.push_back(
-        upload_bytes(device, bytes.subspan(row_bytes * first, row_bytes * rows)));
+    std::vector<std::byte> part(bytes.begin() + row_bytes * first,
+                                bytes.begin() + row_bytes * (first + rows));
+    part.resize((part.size() + 3) / 4 * 4);
+    result.buffers.push_back(upload(part));
     return result.buffers.back().view();
   };
   for (uint32_t first = 0; first < matrix.rows; first += rows_per_part) {
     const uint32_t rows = std::min(rows_per_part, matrix.rows - first);
-    result.matrix.parts.push_back(
-        {first, rows, plane(matrix.values, first, rows), plane(matrix.scales, first, rows)});
+    const gpu::View values = plane(matrix.values, first, rows);
+    result.matrix.parts.push_back({first, rows, values, plane(matrix.scales, first, rows)});
   }
   return result;
 }
 
+gpu::Buffer upload(const ops::Step& step) { return upload(std::vector{step}); }
+
 bool is_poison(float value) { return std::bit_cast<uint32_t>(value) == poison_bits; }
-
-gpu::Buffer poisoned(gpu::Device& device, size_t count) {
-  return upload(device, std::vector<uint32_t>(count, poison_bits));
-}
-
-void run(gpu::Device& device, const gpu::CommandList& commands, uint32_t rows, uint32_t positions) {
-  gpu::Submission submission;
-  submission.items.push_back({&commands, {rows, positions}});
-  need(device.submit(submission));
-}
 
 }  // namespace tandem::test
