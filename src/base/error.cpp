@@ -1,3 +1,4 @@
+// Names and meanings of the error codes.
 #include "base/error.h"
 
 namespace tandem {

@@ -1,3 +1,4 @@
+// Threads with equal shares of a loop.
 #include "base/parallel.h"
 
 #include <algorithm>

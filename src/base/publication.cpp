@@ -43,7 +43,7 @@ Result<fs::path> checked_destination(const fs::path& destination) {
   }
   struct stat status;
   if (lstat(path.c_str(), &status) == 0) return exists_already(path);
-  if (errno != ENOENT) return io_failure(path, "be looked up");
+  if (errno != ENOENT && errno != ENOTDIR) return io_failure(path, "look for the output");
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
   if (stat(parent.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
     return fail(ErrorCode::not_found, "{}: the folder {} for the output does not exist; make it",
@@ -77,11 +77,20 @@ Result<void> sync_folder(const fs::path& folder) {
   return {};
 }
 
-enum class Kind { folder, file };
+Result<void> rename_without_replacing(const fs::path& from, const fs::path& to, detail::Kind kind) {
+#ifdef RENAME_NOREPLACE
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno == EEXIST) return exists_already(to);
+  if (errno != EINVAL && errno != ENOSYS) {
+    return io_failure(to, "give the finished output its name");
+  }
+#endif
+  return detail::rename_by_reserving(from, to, kind);
+}
 
-// Some file systems have no rename that refuses to replace. There an empty folder (made only if the
-// name is free) is replaced by the folder, and a file gets the name by a hard link.
-Result<void> rename_by_reserving(const fs::path& from, const fs::path& to, Kind kind) {
+}  // namespace
+
+Result<void> detail::rename_by_reserving(const fs::path& from, const fs::path& to, Kind kind) {
   if (kind == Kind::file) {
     if (link(from.c_str(), to.c_str()) == 0) return {};  // the staged name goes with its folder
   } else if (mkdir(to.c_str(), 0777) == 0) {
@@ -93,19 +102,6 @@ Result<void> rename_by_reserving(const fs::path& from, const fs::path& to, Kind 
   if (errno == EEXIST || errno == ENOTEMPTY) return exists_already(to);
   return io_failure(to, "give the finished output its name");
 }
-
-Result<void> rename_without_replacing(const fs::path& from, const fs::path& to, Kind kind) {
-#ifdef RENAME_NOREPLACE
-  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
-  if (errno == EEXIST) return exists_already(to);
-  if (errno != EINVAL && errno != ENOSYS) {
-    return io_failure(to, "give the finished output its name");
-  }
-#endif
-  return rename_by_reserving(from, to, kind);
-}
-
-}  // namespace
 
 // A staging folder and its files; removes what it still has when it goes.
 struct OutputFile::Staged {
@@ -180,7 +176,13 @@ Result<Publication> Publication::begin(const fs::path& destination) {
   return Publication(std::move(staged));
 }
 
+Result<void> Publication::check_open() const {
+  if (!staged_->folder.empty()) return {};
+  return fail(ErrorCode::internal, "{}: is published already", staged_->destination.string());
+}
+
 Result<OutputFile> Publication::create(std::string_view name) {
+  TRY(check_open());
   TRY_ASSIGN(const fs::path path, inside(staged_->folder, name));
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   const int descriptor = ::open(path.c_str(), flags, 0666);
@@ -191,13 +193,14 @@ Result<OutputFile> Publication::create(std::string_view name) {
 }
 
 Result<void> Publication::commit() {
+  TRY(check_open());
   OutputFile::Staged& staged = *staged_;
   if (!staged.unfinished.empty()) {
     return fail(ErrorCode::internal, "{}: {} was not written to its end", staged.folder.string(),
                 *staged.unfinished.begin());
   }
   TRY(sync_folder(staged.folder));
-  TRY(rename_without_replacing(staged.folder, staged.destination, Kind::folder));
+  TRY(rename_without_replacing(staged.folder, staged.destination, detail::Kind::folder));
   const fs::path folder = std::exchange(staged.folder, fs::path());
   const Result<void> synced = sync_folder(staged.destination.parent_path());
   if (!synced && rename(staged.destination.c_str(), folder.c_str()) == 0) staged.folder = folder;
@@ -213,7 +216,7 @@ Result<FilePublication> FilePublication::begin(const fs::path& destination) {
 
 Result<void> FilePublication::commit() {
   TRY(file_.close());
-  TRY(rename_without_replacing(file_.path(), destination_, Kind::file));
+  TRY(rename_without_replacing(file_.path(), destination_, detail::Kind::file));
   const Result<void> synced = sync_folder(destination_.parent_path());
   if (!synced) unlink(destination_.c_str());
   return synced;

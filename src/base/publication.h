@@ -55,6 +55,7 @@ class Publication {
 
  private:
   explicit Publication(std::shared_ptr<OutputFile::Staged> staged);
+  Result<void> check_open() const;
   std::shared_ptr<OutputFile::Staged> staged_;
 };
 
@@ -74,5 +75,17 @@ class FilePublication {
   OutputFile file_;
   std::filesystem::path destination_;
 };
+
+namespace detail {
+
+enum class Kind { folder, file };
+
+// The rename of file systems that have none that refuses to replace: a folder replaces an empty
+// folder that is made only if the name is free; a file gets its name by a hard link, and the old
+// name stays until its folder goes.
+Result<void> rename_by_reserving(const std::filesystem::path& from, const std::filesystem::path& to,
+                                 Kind kind);
+
+}  // namespace detail
 
 }  // namespace tandem

@@ -1,3 +1,4 @@
+// Planes of each weight type.
 #include "spec/layout.h"
 
 namespace tandem::spec {

@@ -1,0 +1,179 @@
+// Publication: complete or absent, nothing replaced, nothing left behind.
+#include "base/publication.h"
+
+#include "folder.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PublicationTest : public test::FolderTest {
+ protected:
+  using Names = std::vector<std::string>;
+
+  // Everything that may be in the way of an output.
+  void put_in_the_way(std::string_view kind, std::string_view name) const {
+    if (kind == "file") put(name, "old");
+    if (kind == "empty folder") fs::create_directory(path(name));
+    if (kind == "dangling link") fs::create_symlink("nowhere", path(name));
+    if (kind == "link to a folder") fs::create_symlink(".", path(name));
+  }
+  static constexpr std::string_view obstacles[] = {"file", "empty folder", "dangling link",
+                                                   "link to a folder"};
+
+  static void write(Publication& publication, std::string_view name, std::string_view text) {
+    auto file = publication.create(name);
+    ASSERT_TRUE(file) << file.error().message;
+    ASSERT_TRUE(file->write(text));
+    ASSERT_EQ(file->bytes_written(), text.size());
+    ASSERT_TRUE(file->close());
+  }
+};
+
+TEST_F(PublicationTest, AppearsCompleteAtCommitAndNotBefore) {
+  auto publication = Publication::begin(path("out/"));
+  ASSERT_TRUE(publication) << publication.error().message;
+  write(*publication, "b", "two");
+  write(*publication, "a", "one");
+  EXPECT_FALSE(fs::exists(path("out")));
+  const auto committed = publication->commit();
+  ASSERT_TRUE(committed) << committed.error().message;
+  EXPECT_EQ(names(), Names{"out"});
+  EXPECT_EQ(names("out"), (Names{"a", "b"}));
+  EXPECT_EQ(content(path("out/a")), "one");
+  EXPECT_EQ(content(path("out/b")), "two");
+}
+
+TEST_F(PublicationTest, OutlivesItsPublicationOnce) {
+  {
+    auto publication = Publication::begin(path("out"));
+    ASSERT_TRUE(publication);
+    write(*publication, "a", "one");
+    ASSERT_TRUE(publication->commit());
+    EXPECT_FALSE(publication->commit());
+    EXPECT_FALSE(publication->create("late"));
+  }
+  EXPECT_EQ(content(path("out/a")), "one");
+  EXPECT_EQ(names("out"), Names{"a"});
+}
+
+TEST_F(PublicationTest, WithoutACommitNothingIsLeft) {
+  {
+    auto publication = Publication::begin(path("out"));
+    ASSERT_TRUE(publication);
+    write(*publication, "a", "one");
+    auto unfinished = publication->create("b");
+    ASSERT_TRUE(unfinished);
+    ASSERT_TRUE(unfinished->write("half"));
+    EXPECT_EQ(names().size(), 1u);
+  }
+  EXPECT_EQ(names(), Names{});
+}
+
+TEST_F(PublicationTest, AFileThatIsNotClosedStopsTheCommit) {
+  auto publication = Publication::begin(path("out"));
+  ASSERT_TRUE(publication);
+  { ASSERT_TRUE(publication->create("forgotten")); }
+  const auto committed = publication->commit();
+  ASSERT_FALSE(committed);
+  EXPECT_NE(committed.error().message.find("forgotten"), std::string::npos);
+  EXPECT_FALSE(fs::exists(path("out")));
+}
+
+TEST_F(PublicationTest, WhatExistsIsRefusedBeforeAnyWork) {
+  for (const std::string_view obstacle : obstacles) {
+    put_in_the_way(obstacle, "out");
+    const auto publication = Publication::begin(path("out"));
+    ASSERT_FALSE(publication) << obstacle;
+    EXPECT_EQ(publication.error().code, ErrorCode::already_exists) << obstacle;
+    EXPECT_EQ(FilePublication::begin(path("out")).error().code, ErrorCode::already_exists);
+    EXPECT_EQ(names(), Names{"out"}) << obstacle;
+    fs::remove(path("out"));
+  }
+}
+
+TEST_F(PublicationTest, WhatAppearsMeanwhileIsNotReplaced) {
+  for (const std::string_view obstacle : obstacles) {
+    {
+      auto publication = Publication::begin(path("out"));
+      auto file = FilePublication::begin(path("out"));
+      ASSERT_TRUE(publication && file);
+      write(*publication, "a", "new");
+      ASSERT_TRUE(file->file().write("new"));
+      put_in_the_way(obstacle, "out");
+      const auto committed = publication->commit();
+      ASSERT_FALSE(committed) << obstacle;
+      EXPECT_EQ(committed.error().code, ErrorCode::already_exists) << obstacle;
+      EXPECT_EQ(file->commit().error().code, ErrorCode::already_exists) << obstacle;
+    }
+    EXPECT_EQ(names(), Names{"out"}) << obstacle;
+    if (obstacle == "file") {
+      EXPECT_EQ(content(path("out")), "old");
+    }
+    fs::remove(path("out"));
+  }
+}
+
+TEST_F(PublicationTest, TheDestinationNeedsANameAndAParent) {
+  EXPECT_EQ(Publication::begin(path("no/such/out")).error().code, ErrorCode::not_found);
+  put("file", "x");
+  EXPECT_EQ(Publication::begin(path("file/out")).error().code, ErrorCode::not_found);
+  for (const std::string_view bad : {"", ".", "/", ".."}) {
+    const auto publication = Publication::begin(bad);
+    ASSERT_FALSE(publication) << bad;
+    EXPECT_EQ(publication.error().code, ErrorCode::invalid_argument) << bad;
+  }
+}
+
+TEST_F(PublicationTest, FilesStayInTheFolderAndAreMadeOnce) {
+  auto publication = Publication::begin(path("out"));
+  ASSERT_TRUE(publication);
+  for (const std::string_view name : {"../escaped", "/tmp/escaped", "a/b", "..", ""}) {
+    EXPECT_EQ(publication->create(name).error().code, ErrorCode::unsafe_path) << name;
+  }
+  write(*publication, "a", "one");
+  EXPECT_FALSE(publication->create("a"));
+}
+
+// What a file system without a rename that refuses to replace gets.
+TEST_F(PublicationTest, RenameByReservingReplacesNothingEither) {
+  for (const auto kind : {detail::Kind::folder, detail::Kind::file}) {
+    for (const std::string_view obstacle : obstacles) {
+      fs::create_directory(path("staged"));
+      put("staged/a", "new");
+      put_in_the_way(obstacle, "out");
+      const fs::path from = path(kind == detail::Kind::folder ? "staged" : "staged/a");
+      const auto refused = detail::rename_by_reserving(from, path("out"), kind);
+      ASSERT_FALSE(refused) << obstacle;
+      EXPECT_EQ(refused.error().code, ErrorCode::already_exists) << obstacle;
+      EXPECT_EQ(content(path("staged/a")), "new") << obstacle;
+      fs::remove(path("out"));
+
+      const auto renamed = detail::rename_by_reserving(from, path("out"), kind);
+      ASSERT_TRUE(renamed) << renamed.error().message;
+      EXPECT_EQ(content(kind == detail::Kind::folder ? path("out/a") : path("out")), "new");
+      fs::remove_all(path("out"));
+      fs::remove_all(path("staged"));
+    }
+  }
+}
+
+TEST_F(PublicationTest, SingleFile) {
+  {
+    auto file = FilePublication::begin(path("out.bin"));
+    ASSERT_TRUE(file) << file.error().message;
+    ASSERT_TRUE(file->file().write("bytes"));
+    EXPECT_FALSE(fs::exists(path("out.bin")));
+    const auto committed = file->commit();
+    ASSERT_TRUE(committed) << committed.error().message;
+  }
+  EXPECT_EQ(content(path("out.bin")), "bytes");
+  EXPECT_EQ(names(), Names{"out.bin"});
+
+  { ASSERT_TRUE(FilePublication::begin(path("dropped.bin"))); }
+  EXPECT_EQ(names(), Names{"out.bin"});
+}
+
+}  // namespace
+}  // namespace tandem
