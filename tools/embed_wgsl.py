@@ -96,6 +96,8 @@ def read_kernel(path):
         raise KernelError(f"{file_name}: byte {error.start} is not ASCII") from error
     if "\r" in text:
         raise KernelError(f"{file_name}: has carriage returns; end lines with \\n alone")
+    if ')wgsl"' in text:
+        raise KernelError(f"{file_name}: has )wgsl\", which ends its string in C++")
     check_directives(file_name, text)
     code = re.sub(r"//[^\n]*", "", text)
     if "/*" in code:

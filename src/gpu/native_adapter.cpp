@@ -207,6 +207,58 @@ struct DawnToggles {
 
 bool library_is_dawn() { return dlsym(RTLD_DEFAULT, "wgpuDeviceTick") != nullptr; }
 
+void report_to(DriverErrors& errors, WGPUDeviceDescriptor& descriptor) {
+  descriptor.deviceLostCallbackInfo.mode = WGPUCallbackMode_AllowSpontaneous;
+  descriptor.deviceLostCallbackInfo.userdata1 = &errors;
+  descriptor.deviceLostCallbackInfo.callback = [](WGPUDevice const*, WGPUDeviceLostReason,
+                                                  WGPUStringView reason, void* store, void*) {
+    static_cast<DriverErrors*>(store)->lose(from_webgpu(reason));
+  };
+  descriptor.uncapturedErrorCallbackInfo.userdata1 = &errors;
+  descriptor.uncapturedErrorCallbackInfo.callback = [](WGPUDevice const*, WGPUErrorType type,
+                                                       WGPUStringView message, void* store, void*) {
+    static_cast<DriverErrors*>(store)->store(to_error(type, from_webgpu(message)));
+  };
+}
+
+// A device with the tiers and limits of `info`.
+Result<DeviceOwner> request_device(WGPUInstance instance, WGPUAdapter adapter,
+                                   const AdapterInfo& info, bool bounds_checks,
+                                   DriverErrors& errors) {
+  std::vector<WGPUFeatureName> features;
+  if (info.tiers.subgroups) features.push_back(WGPUFeatureName_Subgroups);
+  if (info.tiers.f16) features.push_back(WGPUFeatureName_ShaderF16);
+  const WGPULimits limits = required_limits(adapter, info.limits);
+  WGPUDeviceDescriptor descriptor = WGPU_DEVICE_DESCRIPTOR_INIT;
+  descriptor.requiredFeatureCount = features.size();
+  descriptor.requiredFeatures = features.data();
+  descriptor.requiredLimits = &limits;
+  report_to(errors, descriptor);
+  const char* const unchecked[] = {"disable_robustness"};
+  DawnToggles toggles;
+  toggles.enabled_count = std::size(unchecked);
+  toggles.enabled = unchecked;
+  if (!bounds_checks && library_is_dawn()) descriptor.nextInChain = &toggles.chain;
+
+  struct Answer {
+    WGPUDevice device = nullptr;
+    std::string message;
+  } answer;
+  WGPURequestDeviceCallbackInfo callback = WGPU_REQUEST_DEVICE_CALLBACK_INFO_INIT;
+  callback.mode = WGPUCallbackMode_WaitAnyOnly;
+  callback.userdata1 = &answer;
+  callback.callback = [](WGPURequestDeviceStatus, WGPUDevice device, WGPUStringView message,
+                         void* result, void*) {
+    *static_cast<Answer*>(result) = {device, from_webgpu(message)};
+  };
+  wait_for(instance, wgpuAdapterRequestDevice(adapter, &descriptor, callback));
+  if (!answer.device) {
+    return fail(ErrorCode::no_adapter, "adapter \"{}\" gives no device: {}", info.name,
+                answer.message);
+  }
+  return DeviceOwner(answer.device);
+}
+
 }  // namespace
 
 bool wait_for(WGPUInstance instance, WGPUFuture future, uint64_t nanoseconds) {
@@ -233,7 +285,7 @@ Result<std::vector<AdapterInfo>> adapters() {
 Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
   auto state = std::make_unique<State>();
   TRY_ASSIGN(state->instance, make_instance());
-  TRY_ASSIGN(Adapter adapter, choose_adapter(state->instance.get(), options.adapter));
+  TRY_ASSIGN(const Adapter adapter, choose_adapter(state->instance.get(), options.adapter));
   state->info = adapter.info;
   Tiers& tiers = state->info.tiers;
   tiers.subgroups &= !options.disabled.subgroups;
@@ -243,54 +295,9 @@ Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
     TRY(check_limits(*options.limits, adapter.info.limits));
     state->info.limits = *options.limits;
   }
-
-  std::vector<WGPUFeatureName> features;
-  if (tiers.subgroups) features.push_back(WGPUFeatureName_Subgroups);
-  if (tiers.f16) features.push_back(WGPUFeatureName_ShaderF16);
-  const WGPULimits limits = required_limits(adapter.handle.get(), state->info.limits);
-  WGPUDeviceDescriptor descriptor = WGPU_DEVICE_DESCRIPTOR_INIT;
-  descriptor.requiredFeatureCount = features.size();
-  descriptor.requiredFeatures = features.data();
-  descriptor.requiredLimits = &limits;
-  const char* const unchecked[] = {"disable_robustness"};
-  DawnToggles toggles;
-  if (!options.bounds_checks && library_is_dawn()) {
-    toggles.enabled_count = std::size(unchecked);
-    toggles.enabled = unchecked;
-    descriptor.nextInChain = &toggles.chain;
-  }
-
-  descriptor.deviceLostCallbackInfo.mode = WGPUCallbackMode_AllowSpontaneous;
-  descriptor.deviceLostCallbackInfo.userdata1 = &state->errors;
-  descriptor.deviceLostCallbackInfo.callback = [](WGPUDevice const*, WGPUDeviceLostReason,
-                                                  WGPUStringView reason, void* errors, void*) {
-    static_cast<DriverErrors*>(errors)->lose(from_webgpu(reason));
-  };
-  descriptor.uncapturedErrorCallbackInfo.userdata1 = &state->errors;
-  descriptor.uncapturedErrorCallbackInfo.callback =
-      [](WGPUDevice const*, WGPUErrorType type, WGPUStringView message, void* errors, void*) {
-        static_cast<DriverErrors*>(errors)->store(to_error(type, from_webgpu(message)));
-      };
-
-  struct Answer {
-    WGPUDevice device = nullptr;
-    std::string message;
-  } answer;
-  WGPURequestDeviceCallbackInfo callback = WGPU_REQUEST_DEVICE_CALLBACK_INFO_INIT;
-  callback.mode = WGPUCallbackMode_WaitAnyOnly;
-  callback.userdata1 = &answer;
-  callback.callback = [](WGPURequestDeviceStatus, WGPUDevice device, WGPUStringView message,
-                         void* result, void*) {
-    *static_cast<Answer*>(result) = {device, from_webgpu(message)};
-  };
-  wait_for(state->instance.get(),
-           wgpuAdapterRequestDevice(adapter.handle.get(), &descriptor, callback));
-  if (!answer.device) {
-    return fail(ErrorCode::no_adapter, "adapter \"{}\" gives no device: {}", state->info.name,
-                answer.message);
-  }
-  state->device.reset(answer.device);
-  state->queue.reset(wgpuDeviceGetQueue(answer.device));
+  TRY_ASSIGN(state->device, request_device(state->instance.get(), adapter.handle.get(), state->info,
+                                           options.bounds_checks, state->errors));
+  state->queue.reset(wgpuDeviceGetQueue(state->device.get()));
   return std::unique_ptr<Device>(new Device(std::move(state)));
 }
 

@@ -93,7 +93,7 @@ struct CommandList::State {
   uint64_t bytes_written = 0;
 };
 
-CommandList::CommandList(Device& device) : state_(new State{.device = &device, .dispatches = {}}) {}
+CommandList::CommandList(Device& device) : state_(new State{.device = &device}) {}
 CommandList::CommandList(CommandList&&) noexcept = default;
 CommandList& CommandList::operator=(CommandList&&) noexcept = default;
 CommandList::~CommandList() = default;
@@ -120,12 +120,12 @@ Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindi
   std::vector<WGPUBindGroupEntry> entries;
   for (size_t i = 0; i < bindings.size(); ++i) {
     const View& view = bindings[i].view;
-    TRY(check_binding(kernel, i, bindings[i], device.info.limits));
-    auto buffer = device.buffer_of(view);
+    const auto buffer = device.buffer_of(view);
     if (!buffer) {
       return fail(buffer.error().code, "kernel {}, binding {}: {}", kernel.name, i,
                   buffer.error().message);
     }
+    TRY(check_binding(kernel, i, bindings[i], device.info.limits));
     WGPUBindGroupEntry entry = WGPU_BIND_GROUP_ENTRY_INIT;
     entry.binding = static_cast<uint32_t>(i);
     entry.buffer = *buffer;
@@ -303,7 +303,7 @@ Result<void> Device::wait(const Readback& readback) {
 }
 
 Result<std::vector<std::byte>> Device::read(View view) {
-  TRY_ASSIGN(Readback readback, submit({.items = {}, .read_back = view}));
+  TRY_ASSIGN(Readback readback, submit({.read_back = view}));
   TRY(wait(readback));
   return readback.take();
 }

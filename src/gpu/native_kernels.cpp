@@ -157,6 +157,7 @@ Result<Kernel> Device::kernel_from_source(std::string_view label, std::string_vi
 
 Result<void> Device::finish_kernels() {
   State& state = *state_;
+  if (state.pending.empty()) return state.errors.take();
   const Stopwatch stopwatch(state.compile_ms);
   std::optional<Error> first_error;
   for (PendingKernel& pending : state.pending) {
