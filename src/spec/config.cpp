@@ -25,11 +25,21 @@ constexpr uint32_t max_positions = 1u << 28;
 constexpr uint32_t default_full_period = 6;
 
 // Keys that do not change what the model computes at inference.
-constexpr std::string_view harmless_keys[] = {
-    "_name_or_path", "architectures",     "attention_dropout",    "chunk_size_feed_forward",
-    "dtype",         "id2label",          "initializer_range",    "label2id",
-    "model_type",    "output_attentions", "output_hidden_states", "problem_type",
-    "return_dict",   "torch_dtype",       "transformers_version", "use_cache"};
+constexpr std::string_view harmless_keys[] = {"_name_or_path",
+                                              "architectures",
+                                              "attention_dropout",
+                                              "chunk_size_feed_forward",
+                                              "dtype",
+                                              "id2label",
+                                              "initializer_range",
+                                              "label2id",
+                                              "output_attentions",
+                                              "output_hidden_states",
+                                              "problem_type",
+                                              "return_dict",
+                                              "torch_dtype",
+                                              "transformers_version",
+                                              "use_cache"};
 
 // Keys of experts, without meaning while enable_moe_block is false.
 constexpr std::string_view expert_keys[] = {"moe_intermediate_size", "top_k_experts"};
