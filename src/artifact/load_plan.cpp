@@ -112,8 +112,8 @@ std::vector<std::vector<SafetensorsEntry>> planes_by_shard(const Manifest& manif
 
 // The layout that the manifest's planes must have, which is the one that tiles the shard.
 Result<ShardLayout> check_shard(const Shard& shard, const std::vector<SafetensorsEntry>& planes) {
-  if (shard.role != "target")
-    return refuse("shard {}: expected the role target, found {}", shard.file, shard.role);
+  if (shard.role != target_role)
+    return refuse("shard {}: expected the role {}, found {}", shard.file, target_role, shard.role);
   if (planes.empty()) return refuse("shard {}: no tensor lies in it", shard.file);
   ShardLayout layout = lay_out_shard(planes);
   auto plane = planes.begin();

@@ -24,6 +24,8 @@ inline constexpr uint64_t piece_bytes = 4 << 20;
 inline constexpr uint32_t default_input_bound = 512;
 inline constexpr uint32_t default_context_bound = 8960;
 
+inline constexpr std::string_view target_role = "target";
+
 inline constexpr std::string_view manifest_file = "manifest.json";
 inline constexpr std::string_view receipt_file = "receipt.json";
 
@@ -63,7 +65,7 @@ struct TensorEntry {
 
 struct Shard {
   std::string file;
-  std::string role;  // "target"
+  std::string role;  // target_role
   uint64_t bytes = 0;
   std::vector<Digest>
       pieces;  // the sha256 of each piece_bytes of the file; the last may be shorter

@@ -1,0 +1,90 @@
+#include "exporter/bind.h"
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/error.h"
+
+namespace tandem::exporter {
+namespace {
+
+// Tensors by their name without the prefix that depends on the kind of checkpoint.
+Result<std::map<std::string, const CheckpointTensor*>> by_short_name(const Checkpoint& checkpoint) {
+  std::map<std::string, const CheckpointTensor*> result;
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    const auto [other, is_new] = result.emplace(spec::without_prefix(name), &tensor);
+    if (!is_new) {
+      return fail(ErrorCode::malformed_checkpoint,
+                  "tensors {} and {} are the same one; remove one of them", other->second->name,
+                  name);
+    }
+  }
+  return result;
+}
+
+Result<void> check_source(const CheckpointTensor& tensor, const spec::Source& source,
+                          bool is_vector) {
+  std::vector<uint64_t> shape = {source.rows, source.columns};
+  if (is_vector) shape = {source.columns};
+  const bool is_scalar = is_vector && source.columns == 1 && tensor.shape.empty();
+  if (tensor.shape != shape && !is_scalar) {
+    return fail(ErrorCode::malformed_checkpoint,
+                "tensor {}: expected the shape [{}] by config.json, found [{}]", tensor.name,
+                fmt::join(shape, ", "), fmt::join(tensor.shape, ", "));
+  }
+  if (weight_bytes(tensor.dtype) == 0) {
+    return fail(ErrorCode::unsupported, "tensor {}: expected BF16, F16 or F32, found {}",
+                tensor.name, tensor.dtype);
+  }
+  return {};
+}
+
+}  // namespace
+
+uint64_t BoundTensor::source_bytes() const {
+  uint64_t bytes = 0;
+  for (const CheckpointTensor& source : sources) bytes += source.bytes;
+  return bytes;
+}
+
+Result<Binding> bind(const Checkpoint& checkpoint, const spec::Config& config) {
+  TRY_ASSIGN(const auto found, by_short_name(checkpoint));
+  const std::vector<spec::Tensor> registry = spec::tensors(config);
+  Binding binding;
+  std::set<std::string> wanted;
+  std::vector<std::string> missing;
+  for (const spec::Tensor& row : registry) {
+    for (const spec::Source& source : row.sources) {
+      wanted.insert(source.name);
+      if (!found.contains(source.name)) missing.push_back(source.name);
+    }
+  }
+  std::vector<std::string> extra;
+  for (const auto& [short_name, tensor] : found) {
+    if (wanted.contains(short_name)) continue;
+    const std::string_view rule = spec::ignored_by_rule(config, tensor->name);
+    if (rule.empty()) extra.push_back(tensor->name);
+    if (!rule.empty()) binding.ignored.push_back({tensor->name, std::string(rule)});
+  }
+  if (!missing.empty() || !extra.empty()) {
+    auto list = [](const std::vector<std::string>& names) {
+      return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+    };
+    return fail(ErrorCode::malformed_checkpoint,
+                "the tensors are not those of config.json: missing: {}; not part of the model: {}",
+                list(missing), list(extra));
+  }
+  for (const spec::Tensor& row : registry) {
+    BoundTensor tensor{row, {}};
+    for (const spec::Source& source : row.sources) {
+      tensor.sources.push_back(*found.at(source.name));
+      TRY(check_source(tensor.sources.back(), source,
+                       row.tensor_class == spec::TensorClass::vector));
+    }
+    binding.tensors.push_back(std::move(tensor));
+  }
+  return binding;
+}
+
+}  // namespace tandem::exporter

@@ -1,0 +1,66 @@
+// The weights of a Hugging Face folder: model.safetensors, or the shards that
+// model.safetensors.index.json names.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files.h"
+#include "tandem/error.h"
+
+namespace tandem::exporter {
+
+inline constexpr std::string_view weights_file = "model.safetensors";
+inline constexpr std::string_view index_file = "model.safetensors.index.json";
+
+struct CheckpointTensor {
+  std::string name;
+  std::string dtype;  // "BF16", "F16", "F32", or any other of the format
+  std::vector<uint64_t> shape;
+  uint32_t file = 0;  // index in Checkpoint::files
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
+class Checkpoint {
+ public:
+  // Checks all headers and, if there is one, the index: a shard that is missing or that the index
+  // does not name, and a tensor that is missing, lies in another shard than the index says, or is
+  // not in the index are each refused.
+  static Result<Checkpoint> open(const std::filesystem::path& folder);
+
+  const std::map<std::string, CheckpointTensor>& tensors() const { return tensors_; }
+  const std::vector<File>& files() const { return files_; }
+  const std::vector<std::string>& file_names() const { return file_names_; }
+  bool has_index() const { return has_index_; }
+
+  // Fills `bytes` with a tensor's data from `offset` on.
+  Result<void> read(const CheckpointTensor& tensor, uint64_t offset,
+                    std::span<std::byte> bytes) const;
+
+ private:
+  using WeightMap = std::map<std::string, std::string>;  // tensor to file
+
+  Result<void> add_file(const std::filesystem::path& folder, const std::string& name,
+                        const WeightMap* index);
+  Result<void> check_index(const WeightMap& index) const;
+
+  bool has_index_ = false;
+  std::vector<std::string> file_names_;
+  std::vector<File> files_;
+  std::map<std::string, CheckpointTensor> tensors_;
+};
+
+// The bytes of a value of a dtype that weights can have; 0 for any other.
+uint32_t weight_bytes(std::string_view dtype);
+
+// Widens `values.size()` weights of such a dtype, exactly.
+void widen(std::string_view dtype, const std::byte* bytes, std::span<float> values);
+
+}  // namespace tandem::exporter

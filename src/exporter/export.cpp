@@ -1,0 +1,204 @@
+#include "exporter/export.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/parallel.h"
+#include "exporter/weights.h"
+#include "text/tokenizer.h"
+
+namespace tandem::exporter {
+namespace {
+
+using artifact::BoundFile;
+using artifact::Manifest;
+
+constexpr std::string_view config_file = "config.json";
+constexpr std::string_view tokenizer_file = "tokenizer.json";
+constexpr std::string_view template_file = "chat_template.jinja";
+constexpr std::string_view generation_file = "generation_config.json";
+constexpr std::string_view tokenizer_table_file = "tokenizer.bin";
+constexpr uint64_t max_text_bytes = 256 << 20;
+
+// The files of a checkpoint that are not weights.
+struct Texts {
+  std::string config;
+  std::string tokenizer;
+  std::optional<std::string> chat_template;
+  std::optional<std::string> generation_config;
+};
+
+Result<std::string> read_text(const std::filesystem::path& folder, std::string_view name) {
+  return read_file(folder / name, max_text_bytes, Links::follow);
+}
+
+Result<std::optional<std::string>> read_optional(const std::filesystem::path& folder,
+                                                 std::string_view name) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder / name, ignored)) return std::nullopt;
+  TRY_ASSIGN(std::string text, read_text(folder, name));
+  return text;
+}
+
+Result<Texts> read_texts(const std::filesystem::path& folder) {
+  Texts texts;
+  TRY_ASSIGN(texts.config, read_text(folder, config_file));
+  TRY_ASSIGN(texts.tokenizer, read_text(folder, tokenizer_file));
+  TRY_ASSIGN(texts.chat_template, read_optional(folder, template_file));
+  TRY_ASSIGN(texts.generation_config, read_optional(folder, generation_file));
+  if (texts.generation_config)
+    TRY(parse_json(*texts.generation_config, (folder / generation_file).string()));
+  return texts;
+}
+
+BoundFile bound(std::string_view name, std::string_view bytes) {
+  return {std::string(name), bytes.size(), sha256(bytes)};
+}
+
+// The tokenizer's table, which must fit the model.
+Result<std::string> compile_tokenizer(const Texts& texts, const spec::Config& config) {
+  TRY_ASSIGN(const std::vector<std::byte> table,
+             text::compile_tokenizer(texts.tokenizer, tokenizer_file));
+  TRY_ASSIGN(const text::Tokenizer tokenizer, text::Tokenizer::load(table));
+  if (tokenizer.size() > config.vocabulary) {
+    return fail(ErrorCode::malformed_checkpoint,
+                "{}: {} tokens are more than the vocab_size {} of {}", tokenizer_file,
+                tokenizer.size(), config.vocabulary, config_file);
+  }
+  if (tokenizer.bos() != config.bos) {
+    return fail(ErrorCode::malformed_checkpoint,
+                "{}: the BOS is token {}, but bos_token_id in {} is {}", tokenizer_file,
+                tokenizer.bos(), config_file, config.bos);
+  }
+  return std::string(reinterpret_cast<const char*>(table.data()), table.size());
+}
+
+Result<Digest> hash_file(const File& file) {
+  Sha256 hash;
+  std::vector<std::byte> buffer(std::min<uint64_t>(artifact::piece_bytes, file.size()));
+  for (uint64_t offset = 0; offset < file.size(); offset += buffer.size()) {
+    buffer.resize(std::min<uint64_t>(buffer.size(), file.size() - offset));
+    TRY(file.read(offset, buffer));
+    hash.update(buffer);
+  }
+  return hash.finish();
+}
+
+// All files that the artifact is made from, by name.
+Result<std::vector<BoundFile>> hash_sources(const std::filesystem::path& folder,
+                                            const Checkpoint& checkpoint, const Texts& texts,
+                                            unsigned threads) {
+  const std::vector<File>& files = checkpoint.files();
+  std::vector<Result<Digest>> digests(files.size());
+  parallel_for(
+      files.size(), 1,
+      [&](uint64_t begin, uint64_t end) {
+        for (uint64_t i = begin; i < end; ++i) digests[i] = hash_file(files[i]);
+      },
+      threads);
+  std::vector<BoundFile> sources = {bound(config_file, texts.config),
+                                    bound(tokenizer_file, texts.tokenizer)};
+  if (texts.chat_template) sources.push_back(bound(template_file, *texts.chat_template));
+  if (texts.generation_config) sources.push_back(bound(generation_file, *texts.generation_config));
+  if (checkpoint.has_index()) {
+    TRY_ASSIGN(const std::string index, read_text(folder, index_file));
+    sources.push_back(bound(index_file, index));
+  }
+  for (size_t i = 0; i < files.size(); ++i) {
+    TRY_ASSIGN(const Digest digest, digests[i]);
+    sources.push_back({checkpoint.file_names()[i], files[i].size(), digest});
+  }
+  std::sort(sources.begin(), sources.end(),
+            [](const auto& a, const auto& b) { return a.file < b.file; });
+  return sources;
+}
+
+Result<void> write_file(Publication& publication, std::string_view name, std::string_view bytes) {
+  TRY_ASSIGN(OutputFile file, publication.create(name));
+  TRY(file.write(bytes));
+  return file.close();
+}
+
+Result<void> write_files(Publication& publication, const Manifest& manifest, const Texts& texts,
+                         std::string_view tokenizer) {
+  TRY(write_file(publication, manifest.tokenizer.file, tokenizer));
+  if (texts.chat_template) TRY(write_file(publication, template_file, *texts.chat_template));
+  if (texts.generation_config)
+    TRY(write_file(publication, generation_file, *texts.generation_config));
+  return write_file(publication, artifact::manifest_file, manifest_text(manifest));
+}
+
+artifact::Receipt make_receipt(const Manifest& manifest, std::vector<BoundFile> sources,
+                               std::vector<artifact::IgnoredTensor> ignored) {
+  artifact::Receipt receipt;
+  receipt.exporter = "tandem " TANDEM_VERSION;
+  receipt.config = sha256(spec::canonical_config(manifest.config));
+  receipt.recipe = manifest.recipe;
+  receipt.files = bound_files(manifest);
+  receipt.shards = bound_shards(manifest);
+  receipt.sources = std::move(sources);
+  receipt.ignored = std::move(ignored);
+  return receipt;
+}
+
+// All of the manifest that does not depend on weights.
+Manifest begin_manifest(const spec::Config& config, const ExportOptions& options,
+                        const Texts& texts, std::string_view tokenizer) {
+  Manifest manifest;
+  manifest.config = config;
+  manifest.tokenizer = bound(tokenizer_table_file, tokenizer);
+  manifest.tokenizer_source = sha256(texts.tokenizer);
+  if (texts.chat_template) manifest.chat_template = bound(template_file, *texts.chat_template);
+  if (texts.generation_config)
+    manifest.generation_config = bound(generation_file, *texts.generation_config);
+  manifest.input_bound = options.input_bound;
+  manifest.context_bound = options.context_bound.value_or(
+      std::min(artifact::default_context_bound, config.max_positions));
+  return manifest;
+}
+
+Result<void> check_bounds(const ExportOptions& options, const spec::Config& config) {
+  if (options.input_bound == 0)
+    return fail(ErrorCode::invalid_argument, "input bound: expected at least 1, found 0");
+  if (options.context_bound &&
+      (*options.context_bound == 0 || *options.context_bound > config.max_positions)) {
+    return fail(ErrorCode::invalid_argument,
+                "context bound: expected 1 to {} (max_position_embeddings), found {}",
+                config.max_positions, *options.context_bound);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ExportReport> export_checkpoint(const std::filesystem::path& folder,
+                                       const std::filesystem::path& out,
+                                       const ExportOptions& options,
+                                       const artifact::Progress& progress) {
+  TRY_ASSIGN(const Texts texts, read_texts(folder));
+  TRY_ASSIGN(const spec::Config config,
+             spec::read_config(texts.config, (folder / config_file).string()));
+  TRY(check_bounds(options, config));
+  TRY_ASSIGN(const Checkpoint checkpoint, Checkpoint::open(folder));
+  TRY_ASSIGN(Binding binding, bind(checkpoint, config));
+  TRY(check_options(options.weights.recipe, binding.tensors));
+  TRY_ASSIGN(const std::string tokenizer, compile_tokenizer(texts, config));
+  TRY_ASSIGN(Publication publication, Publication::begin(out));
+
+  Manifest manifest = begin_manifest(config, options, texts, tokenizer);
+  TRY_ASSIGN(std::vector<BoundFile> sources,
+             hash_sources(folder, checkpoint, texts, options.weights.threads));
+  TRY_ASSIGN(
+      std::vector<TensorReport> reports,
+      write_weights(checkpoint, binding.tensors, options.weights, publication, manifest, progress));
+  TRY_ASSIGN(const artifact::LoadPlan plan, make_load_plan(manifest));
+  TRY(write_files(publication, manifest, texts, tokenizer));
+  const artifact::Receipt receipt = make_receipt(manifest, std::move(sources), binding.ignored);
+  TRY(write_file(publication, artifact::receipt_file, receipt_text(receipt)));
+  TRY(publication.commit());
+  return ExportReport{sha256(manifest_text(manifest)), plan.bytes, manifest.recipe,
+                      std::move(reports), std::move(binding.ignored)};
+}
+
+}  // namespace tandem::exporter

@@ -1,0 +1,36 @@
+// Export of a Hugging Face checkpoint to an artifact.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "artifact/artifact.h"
+#include "exporter/weights.h"
+
+namespace tandem::exporter {
+
+struct ExportOptions {
+  WeightOptions weights;
+  uint32_t input_bound = artifact::default_input_bound;
+  // Default: 8960, or what the config allows if that is less.
+  std::optional<uint32_t> context_bound;
+};
+
+struct ExportReport {
+  Digest digest;       // of the artifact
+  uint64_t bytes = 0;  // of its shards
+  artifact::Recipe recipe;
+  std::vector<TensorReport> tensors;
+  std::vector<artifact::IgnoredTensor> ignored;
+};
+
+// Publishes the artifact folder `out`, which must not exist. Nothing is left of an export that
+// fails.
+Result<ExportReport> export_checkpoint(const std::filesystem::path& folder,
+                                       const std::filesystem::path& out,
+                                       const ExportOptions& options = {},
+                                       const artifact::Progress& progress = {});
+
+}  // namespace tandem::exporter

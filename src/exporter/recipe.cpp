@@ -1,0 +1,76 @@
+#include "exporter/recipe.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace tandem::exporter {
+namespace {
+
+using spec::TensorClass;
+using spec::WeightType;
+
+bool holds(WeightType type, const spec::Tensor& tensor) {
+  return !spec::planes(type, tensor.columns).empty();
+}
+
+}  // namespace
+
+Result<void> check_options(const RecipeOptions& options, const std::vector<BoundTensor>& tensors) {
+  for (const auto& [tensor_name, type] : options.tensors) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const auto& tensor) {
+      return tensor.row.name == tensor_name;
+    });
+    if (found == tensors.end()) {
+      return fail(ErrorCode::not_found,
+                  "recipe: the model has no tensor {}; its names are like embedding, layers.0.qkv",
+                  tensor_name);
+    }
+    if (found->row.tensor_class == TensorClass::vector && type != WeightType::f32) {
+      return fail(ErrorCode::invalid_argument,
+                  "recipe: {} is a vector, which is always f32, found {}", tensor_name, name(type));
+    }
+    if (!holds(type, found->row)) {
+      return fail(ErrorCode::invalid_argument,
+                  "recipe: {} cannot hold tensor {}, whose {} columns are no multiple of {}",
+                  name(type), tensor_name, found->row.columns, spec::block_columns);
+    }
+  }
+  return {};
+}
+
+Result<artifact::Recipe> make_recipe(
+    const RecipeOptions& options, const std::vector<BoundTensor>& tensors,
+    const std::function<Result<bool>(const BoundTensor&)>& on_grid) {
+  std::vector<WeightType> types;
+  bool tables_on_grid = true;
+  for (const BoundTensor& tensor : tensors) {
+    const spec::Tensor& row = tensor.row;
+    WeightType type = WeightType::f32;
+    if (const auto own = options.tensors.find(row.name); own != options.tensors.end()) {
+      type = own->second;
+    } else if (row.tensor_class != TensorClass::vector) {
+      const std::optional<WeightType> asked =
+          row.tensor_class == TensorClass::matrix ? options.matrix : options.table;
+      type = asked.value_or(WeightType::q4_0);
+      if (!holds(type, row)) {
+        type = WeightType::f16;
+      } else if (row.tensor_class == TensorClass::table && !asked) {
+        TRY_ASSIGN(const bool exact, on_grid(tensor));
+        if (!exact) type = WeightType::q8_0;
+        tables_on_grid = tables_on_grid && exact;
+      }
+    }
+    types.push_back(type);
+  }
+  artifact::Recipe recipe;
+  recipe.matrix = options.matrix.value_or(WeightType::q4_0);
+  recipe.table = options.table.value_or(tables_on_grid ? WeightType::q4_0 : WeightType::q8_0);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const spec::Tensor& row = tensors[i].row;
+    if (types[i] != recipe.of_class(row.tensor_class)) recipe.overrides[row.name] = types[i];
+  }
+  return recipe;
+}
+
+}  // namespace tandem::exporter

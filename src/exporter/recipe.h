@@ -1,0 +1,34 @@
+// Which type every tensor of an artifact gets.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "artifact/manifest.h"
+#include "exporter/bind.h"
+
+namespace tandem::exporter {
+
+// What a caller asks for. A class without a type: q4_0 for matrices; for tables q4_0 where all
+// weights lie exactly on that grid, else q8_0. Vectors are always f32. Tensors whose columns a
+// class's type cannot hold are f16.
+struct RecipeOptions {
+  std::optional<spec::WeightType> matrix;
+  std::optional<spec::WeightType> table;
+  std::map<std::string, spec::WeightType>
+      tensors;  // by the artifact's name; refused where it cannot hold them
+};
+
+// Refuses options that name no tensor of the model or ask for what cannot be.
+Result<void> check_options(const RecipeOptions& options, const std::vector<BoundTensor>& tensors);
+
+// The recipe for checked options. `on_grid` tells whether a table's weights lie on the Q4_0 grid;
+// it is asked only where that decides.
+Result<artifact::Recipe> make_recipe(
+    const RecipeOptions& options, const std::vector<BoundTensor>& tensors,
+    const std::function<Result<bool>(const BoundTensor&)>& on_grid);
+
+}  // namespace tandem::exporter

@@ -1,0 +1,37 @@
+// The weights' part of an export: decides types, lays out shards and writes them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "artifact/artifact.h"
+#include "base/publication.h"
+#include "exporter/recipe.h"
+
+namespace tandem::exporter {
+
+struct WeightOptions {
+  RecipeOptions recipe;
+  uint64_t shard_bytes = 256 << 20;  // a shard takes no further tensor beyond this size
+  uint64_t scale_bytes =
+      256 << 20;  // scales kept in memory; a larger plane costs a second pass over its tensor
+  unsigned threads = 0;  // 0: one for each core
+};
+
+struct TensorReport {
+  std::string name;
+  spec::WeightType type = spec::WeightType::f32;
+  bool exact = false;   // every stored weight equals the checkpoint's
+  uint64_t raised = 0;  // see exporter/quantize.h
+};
+
+// Writes all shards to the publication and fills the manifest's recipe, tensors and shards.
+// Progress counts bytes of the checkpoint.
+Result<std::vector<TensorReport>> write_weights(const Checkpoint& checkpoint,
+                                                const std::vector<BoundTensor>& tensors,
+                                                const WeightOptions& options,
+                                                Publication& publication,
+                                                artifact::Manifest& manifest,
+                                                const artifact::Progress& progress);
+
+}  // namespace tandem::exporter
