@@ -3,7 +3,8 @@
 //
 // Work is submitted and harvested, never waited for inside; only `wait` waits. Errors of the driver
 // are stored when they arrive and returned by the next call. A lost device returns
-// ErrorCode::device_lost from every call.
+// ErrorCode::device_lost from every call. A device and all that is made from it belong to one
+// thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -48,6 +49,8 @@ struct DeviceOptions {
   std::string adapter;
   Tiers disabled;                // tiers to force off
   std::optional<Limits> limits;  // lower limits than the adapter's own
+  // Off, kernels run faster and an index out of bounds is undefined behaviour; a library that
+  // cannot switch the checks leaves them on.
   bool bounds_checks = true;
 };
 

@@ -252,11 +252,11 @@ Result<Readback> Device::submit(const Submission& submission) {
   TRY(finish_kernels());
   std::vector<PlannedDispatch> plan;
   for (const Submission::Item& item : submission.items) {
-    const CommandList::State& commands = *item.commands->state_;
-    if (commands.device != this) {
-      return fail(ErrorCode::gpu_validation, "a command list of another device is submitted");
+    if (!item.commands || &item.commands->device() != this) {
+      return fail(ErrorCode::gpu_validation,
+                  "a submission without a command list, or with one of another device");
     }
-    for (const Dispatch& dispatch : commands.dispatches) {
+    for (const Dispatch& dispatch : item.commands->state_->dispatches) {
       const CompiledKernel& kernel = state.kernels[dispatch.kernel];
       if (kernel.error) return tl::unexpected<Error>(*kernel.error);
       const auto folded = workgroups(dispatch.grid, item.extent).and_then([&](uint64_t count) {

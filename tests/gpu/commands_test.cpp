@@ -155,6 +155,17 @@ TEST(Submission, SizesItsDispatchesByTheExtent) {
                       ErrorCode::invalid_argument, {"add", "0 workgroups"}));
 }
 
+TEST(Submission, RunsWithoutBoundsChecks) {
+  const std::unique_ptr<Device> device = open_device({.bounds_checks = false});
+  const Buffer x = upload(std::vector<uint32_t>{1, 2}, *device);
+  const Buffer y = test::poisoned(8, *device);
+  CommandList commands(*device);
+  ASSERT_TRUE(accepted(commands.dispatch(add_kernel(*device),
+                                         {read(x.view()), read_write(y.view())}, {.groups = 2})));
+  test::run(commands);
+  EXPECT_EQ(download_as<uint32_t>(y.view(), *device), (std::vector<uint32_t>{2, 3}));
+}
+
 TEST(Submission, RunsMoreThan65535Workgroups) {
   Device& device = test_device();
   const Kernel add = add_kernel(device);
