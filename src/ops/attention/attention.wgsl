@@ -166,8 +166,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     workgroupBarrier();
 
     if (invocation < PAIRS) {
-      var tile_total: array<vec2<f32>, MAX_QUERIES>;
-      var tile_sum: array<f32, MAX_QUERIES>;
+      // The initializers are spelled out: not every driver zeroes a loop's variables each time around.
+      var tile_total = array<vec2<f32>, MAX_QUERIES>();
+      var tile_sum = array<f32, MAX_QUERIES>();
       for (var key_position = key_begin; key_position < key_end; key_position++) {
         let value = value_pair(key_position % SLOTS * KV_HEADS + kv_head, invocation);
         for (var query = 0u; query < QUERIES; query++) {
