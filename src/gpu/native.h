@@ -129,6 +129,8 @@ struct Device::State {
   Result<GpuBuffer> create_buffer(uint64_t bytes, WGPUBufferUsage usage, std::string_view label);
   // A staging buffer of at least this size.
   Result<GpuBuffer> take_staging(uint64_t bytes);
+  // Encodes a copy of the view, to be mapped after the submission.
+  Result<std::shared_ptr<Readback::State>> copy_out(WGPUCommandEncoder encoder, const View& source);
 };
 
 }  // namespace tandem::gpu

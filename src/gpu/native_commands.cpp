@@ -222,23 +222,49 @@ Result<GpuBuffer> Device::State::take_staging(uint64_t bytes) {
   return buffer;
 }
 
+Result<std::shared_ptr<Readback::State>> Device::State::copy_out(WGPUCommandEncoder encoder,
+                                                                 const View& source) {
+  TRY_ASSIGN(WGPUBuffer buffer, buffer_of(source));
+  if (source.bytes == 0 || source.offset % 4 != 0 || source.bytes % 4 != 0) {
+    return fail(ErrorCode::gpu_validation,
+                "a readback of {} bytes at offset {}, expected multiples of 4, not empty",
+                source.bytes, source.offset);
+  }
+  TRY_ASSIGN(GpuBuffer target, take_staging(source.bytes));
+  wgpuCommandEncoderCopyBufferToBuffer(encoder, buffer, source.offset, target.buffer.get(), 0,
+                                       source.bytes);
+  return std::make_shared<Readback::State>(this, std::move(target), source.bytes);
+}
+
 namespace {
 
-struct PlannedDispatch {
-  const CompiledKernel* kernel;
-  const BindGroupOwner* bind_group;
+struct SizedDispatch {
+  WGPUComputePipeline pipeline;
+  WGPUBindGroup bind_group;
   Workgroups workgroups;
 };
 
-void encode(WGPUCommandEncoder encoder, std::span<const PlannedDispatch> plan, Passes passes) {
+Result<SizedDispatch> size(const Dispatch& dispatch, const CompiledKernel& kernel,
+                           const Extent& extent, uint32_t max_per_dimension) {
+  if (kernel.error) return tl::unexpected<Error>(*kernel.error);
+  const auto folded = workgroups(dispatch.grid, extent).and_then([&](uint64_t count) {
+    return fold(count, max_per_dimension);
+  });
+  if (!folded) {
+    return fail(folded.error().code, "kernel {}: {}", kernel.name, folded.error().message);
+  }
+  return SizedDispatch{kernel.pipeline.get(), dispatch.bind_group.get(), *folded};
+}
+
+void encode(WGPUCommandEncoder encoder, std::span<const SizedDispatch> dispatches, Passes passes) {
   PassOwner pass;
-  for (const PlannedDispatch& planned : plan) {
+  for (const SizedDispatch& dispatch : dispatches) {
     if (!pass) pass.reset(wgpuCommandEncoderBeginComputePass(encoder, nullptr));
-    wgpuComputePassEncoderSetPipeline(pass.get(), planned.kernel->pipeline.get());
-    wgpuComputePassEncoderSetBindGroup(pass.get(), 0, planned.bind_group->get(), 0, nullptr);
-    wgpuComputePassEncoderDispatchWorkgroups(pass.get(), planned.workgroups.x, planned.workgroups.y,
-                                             1);
-    if (passes == Passes::one_per_dispatch || &planned == &plan.back()) {
+    wgpuComputePassEncoderSetPipeline(pass.get(), dispatch.pipeline);
+    wgpuComputePassEncoderSetBindGroup(pass.get(), 0, dispatch.bind_group, 0, nullptr);
+    wgpuComputePassEncoderDispatchWorkgroups(pass.get(), dispatch.workgroups.x,
+                                             dispatch.workgroups.y, 1);
+    if (passes == Passes::one_per_dispatch || &dispatch == &dispatches.back()) {
       wgpuComputePassEncoderEnd(pass.get());
       pass.reset();
     }
@@ -250,49 +276,32 @@ void encode(WGPUCommandEncoder encoder, std::span<const PlannedDispatch> plan, P
 Result<Readback> Device::submit(const Submission& submission) {
   State& state = *state_;
   TRY(finish_kernels());
-  std::vector<PlannedDispatch> plan;
+  std::vector<SizedDispatch> dispatches;
   for (const Submission::Item& item : submission.items) {
     if (!item.commands || &item.commands->device() != this) {
       return fail(ErrorCode::gpu_validation,
                   "a submission without a command list, or with one of another device");
     }
     for (const Dispatch& dispatch : item.commands->state_->dispatches) {
-      const CompiledKernel& kernel = state.kernels[dispatch.kernel];
-      if (kernel.error) return tl::unexpected<Error>(*kernel.error);
-      const auto folded = workgroups(dispatch.grid, item.extent).and_then([&](uint64_t count) {
-        return fold(count, state.info.limits.max_workgroups_per_dimension);
-      });
-      if (!folded) {
-        return fail(folded.error().code, "kernel {}: {}", kernel.name, folded.error().message);
-      }
-      plan.push_back({&kernel, &dispatch.bind_group, *folded});
+      TRY_ASSIGN(const SizedDispatch sized,
+                 size(dispatch, state.kernels[dispatch.kernel], item.extent,
+                      state.info.limits.max_workgroups_per_dimension));
+      dispatches.push_back(sized);
     }
   }
 
-  const View& source = submission.read_back;
-  std::shared_ptr<Readback::State> readback;
   const EncoderOwner encoder(wgpuDeviceCreateCommandEncoder(state.device.get(), nullptr));
-  encode(encoder.get(), plan, submission.passes);
-  if (source) {
-    TRY_ASSIGN(WGPUBuffer buffer, state.buffer_of(source));
-    if (source.bytes == 0 || source.offset % 4 != 0 || source.bytes % 4 != 0) {
-      return fail(ErrorCode::gpu_validation,
-                  "a readback of {} bytes at offset {}, expected multiples of 4, not empty",
-                  source.bytes, source.offset);
-    }
-    TRY_ASSIGN(GpuBuffer staging, state.take_staging(source.bytes));
-    wgpuCommandEncoderCopyBufferToBuffer(encoder.get(), buffer, source.offset, staging.buffer.get(),
-                                         0, source.bytes);
-    readback = std::make_shared<Readback::State>(&state, std::move(staging), source.bytes);
+  encode(encoder.get(), dispatches, submission.passes);
+  Readback readback;
+  if (submission.read_back) {
+    TRY_ASSIGN(readback.state_, state.copy_out(encoder.get(), submission.read_back));
   }
   const CommandBufferOwner commands(wgpuCommandEncoderFinish(encoder.get(), nullptr));
   const WGPUCommandBuffer command_buffer = commands.get();
   wgpuQueueSubmit(state.queue.get(), 1, &command_buffer);
-  if (readback) readback->map();
+  if (readback.state_) readback.state_->map();
   TRY(state.errors.take());
-  Readback result;
-  result.state_ = std::move(readback);
-  return result;
+  return readback;
 }
 
 Result<void> Device::wait(const Readback& readback) {
