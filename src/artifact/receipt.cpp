@@ -66,9 +66,8 @@ Result<Receipt> read_fields(JsonObject object) {
   return receipt;
 }
 
-}  // namespace
-
-std::string receipt_text(const Receipt& receipt) {
+// All fields but the digest, which is the sha256 of their canonical form.
+Json body(const Receipt& receipt) {
   Json shards = Json::array();
   for (const ReceiptShard& shard : receipt.shards) {
     shards.push_back(
@@ -77,22 +76,38 @@ std::string receipt_text(const Receipt& receipt) {
   Json ignored = Json::array();
   for (const IgnoredTensor& tensor : receipt.ignored)
     ignored.push_back({{"name", tensor.name}, {"rule", tensor.rule}});
-  return canonical_json({{"schema", schema},
-                         {"schema_version", schema_version},
-                         {"exporter", receipt.exporter},
-                         {"config_sha256", receipt.config.hex()},
-                         {"recipe", to_json(receipt.recipe)},
-                         {"files", files_json(receipt.files)},
-                         {"shards", shards},
-                         {"sources", files_json(receipt.sources)},
-                         {"ignored", ignored}});
+  return {{"schema", schema},
+          {"schema_version", schema_version},
+          {"exporter", receipt.exporter},
+          {"config_sha256", receipt.config.hex()},
+          {"recipe", to_json(receipt.recipe)},
+          {"files", files_json(receipt.files)},
+          {"shards", shards},
+          {"sources", files_json(receipt.sources)},
+          {"ignored", ignored}};
+}
+
+Digest body_digest(const Receipt& receipt) { return sha256(canonical_json(body(receipt))); }
+
+}  // namespace
+
+std::string receipt_text(const Receipt& receipt) {
+  Json json = body(receipt);
+  json["digest"] = body_digest(receipt).hex();
+  return canonical_json(json);
 }
 
 Result<Receipt> read_receipt(std::string_view text) {
   const std::string file(receipt_file);
   Json json;
-  TRY_ASSIGN(const JsonObject object, open_json_object(text, file, json));
-  TRY_ASSIGN(Receipt receipt, read_fields(object));
+  TRY_ASSIGN(JsonObject object, open_json_object(text, file, json));
+  TRY_ASSIGN(const Digest digest, read_digest(object, "digest"));
+  TRY_ASSIGN(Receipt receipt, read_fields(std::move(object)));
+  if (digest != body_digest(receipt)) {
+    return fail(ErrorCode::hash_mismatch,
+                "{}: digest: expected {}, found {}; fetch or export it again", file,
+                body_digest(receipt).hex(), digest.hex());
+  }
   if (receipt_text(receipt) != text) {
     return fail(ErrorCode::malformed_artifact,
                 "{}: not in its canonical form; export the artifact again", file);

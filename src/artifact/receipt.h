@@ -1,5 +1,5 @@
 // receipt.json: where an artifact comes from and what it consists of. It is written last, so an
-// artifact without it was never finished.
+// artifact without it was never finished. It carries the digest of its own content.
 #pragma once
 
 #include <string>
