@@ -206,22 +206,22 @@ TEST(Attention, LargeScoresStayFinite) {
 // For every alignment of the position to splits and window, a row of a 3- or 7-row step has the
 // bits of the same row alone.
 TEST(Attention, ARowHasTheSameBitsWhateverRowsAreBesideIt) {
-  constexpr uint32_t positions = 140;
+  constexpr uint32_t first_position = 62, positions = first_position + 64 + 6;
   for (uint32_t window : {0u, 40u}) {
     for (AttentionRoute route : routes) {
       const Shape shape = {4, 1, 16, window, positions, KvType::f16};
       OnGpu on_gpu(route, shape, make_cache(shape, 0, positions), positions);
-      const auto q = test::random_floats(positions * shape.row_size(), 5);
+      const auto q = test::random_floats((positions - first_position) * shape.row_size(), 5);
       const auto rows_of = [&](std::span<const float> values, uint32_t first, uint32_t rows) {
-        return values.subspan(first * shape.row_size(), rows * shape.row_size());
+        return values.subspan((first - first_position) * shape.row_size(), rows * shape.row_size());
       };
       std::vector<float> alone;
-      for (uint32_t position = 0; position < positions; ++position) {
+      for (uint32_t position = first_position; position < positions; ++position) {
         const std::vector<float> y = on_gpu(position, rows_of(q, position, 1));
         alone.insert(alone.end(), y.begin(), y.end());
       }
       for (uint32_t rows : {3u, 7u}) {
-        for (uint32_t first = 0; first + rows <= positions; ++first) {
+        for (uint32_t first = first_position; first + rows <= positions; ++first) {
           ASSERT_TRUE(
               test::same_bits(on_gpu(first, rows_of(q, first, rows)), rows_of(alone, first, rows)))
               << rows << " rows at " << first << ", window " << window << ", route " << int(route);
@@ -242,6 +242,28 @@ TEST(Attention, SlidingLayersNeedTheSameWorkgroupsAtEveryPosition) {
   op.route = AttentionRoute::whole;
   EXPECT_EQ(attention_routes(op)[0].grid.groups, 2u);  // four heads together
   EXPECT_EQ(attention_routes(op).size(), 1u);
+}
+
+// What WebGPU guarantees everywhere.
+TEST(Attention, TheLargestHeadsFitTheBaseLimits) {
+  gpu::Limits limits = test::test_device().info().limits;
+  limits.max_workgroup_bytes = 16384;
+  limits.max_workgroup_invocations = 256;
+  limits.max_storage_buffers = 8;
+  const auto device = test::open_device({.limits = limits});
+  for (AttentionRoute kind : routes) {
+    const Attention op = {.heads = 8,
+                          .kv_heads = 1,
+                          .head_dim = 512,
+                          .positions = 8960,
+                          .route = kind,
+                          .kv = {.type = KvType::f16, .slots = 8960}};
+    for (const Route& route : attention_routes(op)) {
+      EXPECT_TRUE(device->kernel(route.kernel, route.constants)) << describe(route);
+    }
+  }
+  const auto compiled = device->finish_kernels();
+  EXPECT_TRUE(compiled) << compiled.error().message;
 }
 
 TEST(Attention, RefusesShapesItsKernelsAreNotBuiltFor) {

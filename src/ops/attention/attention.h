@@ -4,7 +4,8 @@
 //
 // Routes: `split` (few rows): one workgroup per (row, head, split of keys), then a combine. Splits
 // start at absolute positions, multiples of `split_keys`, so that a row's bits do not depend on the
-// rows beside it. `whole` (many rows): one workgroup walks all keys of its rows.
+// rows beside it. `whole` (many rows): one workgroup walks all keys of one row, for up to four
+// heads that read the same KV head. head_dim is a multiple of 8, at most 512.
 #pragma once
 
 #include "ops/op.h"

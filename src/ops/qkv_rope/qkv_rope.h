@@ -4,6 +4,7 @@
 // q is written out; k and v go to the KV cache at slot p % slots. Layers that share KV have q
 // alone. k_eq_v layers have no v projection: v is the raw k (before norm and RoPE). RoPE turns pair
 // i, elements (i, i + head_dim / 2), by p * theta^(-2i / head_dim) for i < rotated_pairs.
+// head_dim is a multiple of 4.
 #pragma once
 
 #include "ops/op.h"
