@@ -10,6 +10,7 @@
 namespace tandem::spec {
 namespace {
 
+using test::golden_models;
 using test::read_good;
 using test::test_json;
 
@@ -113,16 +114,16 @@ TEST(Config, KnownGeometries) {
 
 // The same models, as transformers saves them and as its constructor takes them.
 TEST(Config, SavedAndConstructorFormsAreTheSame) {
-  const Json golden = test_json("golden/geometry.json");
-  ASSERT_EQ(golden["cases"].size(), 4u);
-  for (const Json& model : golden["cases"]) {
+  const Json models = golden_models();
+  ASSERT_EQ(models.size(), 4u);
+  for (const Json& model : models) {
     SCOPED_TRACE(model["name"]);
     EXPECT_EQ(read_good(model["config"]), read_good(model["constructor"]));
   }
 }
 
 TEST(Config, KeysAreValuesInOwningFullLayersOnly) {
-  const Config config = read_good(test_json("golden/geometry.json")["cases"][2]["config"]);
+  const Config config = read_good(golden_models()[2]["config"]);
   EXPECT_FALSE(config.layers[0].key_is_value);
   EXPECT_TRUE(config.layers[1].key_is_value);
   EXPECT_EQ(config.layers[0].kv_heads, 4u);
@@ -134,7 +135,7 @@ TEST(Config, KeysAreValuesInOwningFullLayersOnly) {
 TEST(Config, CanonicalTextReadsBackAndIsItsOwnCanonicalText) {
   std::vector<Json> configs;
   for (const Geometry& g : geometries) configs.push_back(test_json(g.file));
-  for (const Json& model : test_json("golden/geometry.json")["cases"]) {
+  for (const Json& model : golden_models()) {
     configs.push_back(model["config"]);
   }
   for (const Json& json : configs) {

@@ -23,6 +23,9 @@ inline Json test_json(std::string_view path_below_tests) {
   return parse_json(test_text(path_below_tests), path_below_tests).value_or(Json());
 }
 
+// The models of golden/geometry.json.
+inline Json golden_models() { return test_json("golden/geometry.json")["cases"]; }
+
 inline spec::Config read_good(const Json& json) {
   auto config = spec::read_config(json.dump(), "config.json");
   EXPECT_TRUE(config) << config.error().message;

@@ -12,6 +12,7 @@
 namespace tandem::spec {
 namespace {
 
+using test::golden_models;
 using test::read_good;
 using test::test_json;
 
@@ -50,7 +51,7 @@ TEST(Tensors, AtlasHasExactlyTheTensorsOfItsCheckpoint) {
 }
 
 TEST(Tensors, GoldenGeometriesHaveExactlyTransformersTensors) {
-  for (const Json& model : test_json("golden/geometry.json")["cases"]) {
+  for (const Json& model : golden_models()) {
     SCOPED_TRACE(model["name"]);
     EXPECT_EQ(sources(read_good(model["config"])), model["tensors"].get<Shapes>());
   }
@@ -118,7 +119,7 @@ TEST(Tensors, QkvOfOwningSharingAndKeyIsValueLayers) {
   EXPECT_FALSE(e4b.contains("layers.41.k_norm"));
   EXPECT_TRUE(e4b.contains("layers.23.k_norm"));
 
-  auto k_eq_v = by_name(read_good(test_json("golden/geometry.json")["cases"][2]["config"]));
+  auto k_eq_v = by_name(read_good(golden_models()[2]["config"]));
   EXPECT_EQ(names(k_eq_v["layers.1.qkv"]),
             (Names{"layers.1.self_attn.q_proj.weight", "layers.1.self_attn.k_proj.weight"}));
   EXPECT_EQ(k_eq_v["layers.1.qkv"].rows, (8 + 2) * 64u);
