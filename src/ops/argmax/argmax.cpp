@@ -6,7 +6,6 @@
 namespace tandem::ops {
 namespace {
 
-// TILE in argmax.wgsl.
 constexpr uint32_t tile_columns = 2048;
 
 uint32_t tiles(uint32_t columns) { return (columns + tile_columns - 1) / tile_columns; }
@@ -20,7 +19,9 @@ uint64_t argmax_partials_bytes(uint32_t columns, uint32_t max_rows) {
 std::vector<Route> argmax_routes(const Argmax& op) {
   const uint32_t count = tiles(op.columns);
   return {
-      {"argmax", {{"COLUMNS", double(op.columns)}}, {.groups = count, .rows_per_group = 1}},
+      {"argmax",
+       {{"COLUMNS", double(op.columns)}, {"TILE", double(tile_columns)}},
+       {.groups = count, .rows_per_group = 1}},
       {"argmax_combine", {{"TILES", double(count)}}, {.groups = 1, .rows_per_group = 1}},
   };
 }

@@ -17,9 +17,9 @@ struct Step {
 }
 
 override COLUMNS: u32;
+override TILE: u32;
 
 const INVOCATIONS = 256u;
-const TILE = 2048u;
 
 override TILES = (COLUMNS + TILE - 1u) / TILE;
 

@@ -71,6 +71,7 @@ std::vector<Route> attention_routes(const Attention& op) {
                                  {"WINDOW", double(op.window)},
                                  {"SLOTS", double(op.kv.slots)},
                                  {"KV_F16", op.kv.type == KvType::f16 ? 1.0 : 0.0},
+                                 {"TILE", double(split_keys)},
                                  {"QUERIES", double(queries)},
                                  {"SPLIT", split ? 1.0 : 0.0},
                                  {"SPLITS", double(max_splits(op))},
@@ -82,6 +83,7 @@ std::vector<Route> attention_routes(const Attention& op) {
                       {{"HEADS", double(op.heads)},
                        {"HEAD_DIM", double(op.head_dim)},
                        {"WINDOW", double(op.window)},
+                       {"TILE", double(split_keys)},
                        {"SPLITS", double(max_splits(op))},
                        {"INVOCATIONS", double(invocations(op))}},
                       {.groups = op.heads, .rows_per_group = 1}});

@@ -25,13 +25,13 @@ override HEAD_DIM: u32;
 override WINDOW: u32;
 override SLOTS: u32;
 override KV_F16: bool;
+override TILE: u32;
 override QUERIES: u32;
 override SPLIT: bool;
 override SPLITS: u32;
 override INVOCATIONS: u32;
 override LANES: u32;  // invocations that share one product of a query and a key
 
-const TILE = 64u;
 const MAX_QUERIES = 4u;
 const LOWEST = -3.0e38;
 

@@ -17,10 +17,10 @@ struct Step {
 override HEADS: u32;
 override HEAD_DIM: u32;
 override WINDOW: u32;
+override TILE: u32;
 override SPLITS: u32;
 override INVOCATIONS: u32;
 
-const TILE = 64u;
 const LOWEST = -3.0e38;
 
 override PAIRS = HEAD_DIM / 2u;
