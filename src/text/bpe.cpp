@@ -42,12 +42,41 @@ void Merger::flush(std::vector<uint32_t>& ids) {
   symbols_.clear();
 }
 
-void Merger::update_rank(uint32_t at) {
+void Merger::queue(uint32_t at, std::vector<Pair>& part) {
   Symbol& symbol = symbols_[at];
   symbol.rank =
       symbol.next == no_symbol ? Merges::none : merges_.rank(symbol.id, symbols_[symbol.next].id);
-  if (symbol.rank == Merges::none) return;
-  queue_.push_back(uint64_t{symbol.rank} << 32 | at);
+  if (symbol.rank != Merges::none) part.push_back(Pair{symbol.rank} << 32 | at);
+}
+
+void Merger::requeue(uint32_t at) {
+  if (at == no_symbol) return;
+  const size_t before = fresh_.size();
+  queue(at, fresh_);
+  if (fresh_.size() > before) std::push_heap(fresh_.begin(), fresh_.end(), std::greater<Pair>());
+}
+
+bool Merger::is_stale(Pair pair) {
+  ++steps_;
+  return symbols_[left_symbol(pair)].rank != rank(pair);
+}
+
+std::optional<Merger::Pair> Merger::take_first() {
+  while (!sorted_.empty() && is_stale(sorted_.back())) sorted_.pop_back();
+  if (sorted_.empty()) {
+    for (Pair pair : fresh_) {
+      if (!is_stale(pair)) sorted_.push_back(pair);
+    }
+    fresh_.clear();
+    std::sort(sorted_.begin(), sorted_.end(), std::greater<Pair>());
+  }
+  const bool from_sorted = fresh_.empty() || (!sorted_.empty() && sorted_.back() < fresh_.front());
+  if (!from_sorted) std::pop_heap(fresh_.begin(), fresh_.end(), std::greater<Pair>());
+  std::vector<Pair>& source = from_sorted ? sorted_ : fresh_;
+  if (source.empty()) return std::nullopt;
+  const Pair first = source.back();
+  source.pop_back();
+  return first;
 }
 
 void Merger::merge() {
@@ -55,30 +84,20 @@ void Merger::merge() {
   for (uint32_t at = 0; at < count; ++at) {
     symbols_[at].previous = at - 1;  // no_symbol before the first
     symbols_[at].next = at + 1 < count ? at + 1 : no_symbol;
-    update_rank(at);
+    queue(at, sorted_);
   }
-  const auto later = std::greater<uint64_t>();
-  std::make_heap(queue_.begin(), queue_.end(), later);
-  while (!queue_.empty()) {
-    ++steps_;
-    std::pop_heap(queue_.begin(), queue_.end(), later);
-    const auto rank = static_cast<uint32_t>(queue_.back() >> 32);
-    const auto at = static_cast<uint32_t>(queue_.back());
-    queue_.pop_back();
+  std::sort(sorted_.begin(), sorted_.end(), std::greater<Pair>());
+  while (const auto pair = take_first()) {
+    if (is_stale(*pair)) continue;
+    const uint32_t at = left_symbol(*pair);
     Symbol& symbol = symbols_[at];
-    if (symbol.rank != rank) continue;  // the pair has changed since it was queued
-
     Symbol& absorbed = symbols_[symbol.next];
-    symbol.id = merges_.merged(rank);
+    symbol.id = merges_.merged(symbol.rank);
     symbol.next = absorbed.next;
     absorbed.rank = Merges::none;
     if (symbol.next != no_symbol) symbols_[symbol.next].previous = at;
-    for (uint32_t changed : {at, symbol.previous}) {
-      if (changed == no_symbol) continue;
-      const size_t queued = queue_.size();
-      update_rank(changed);
-      if (queue_.size() > queued) std::push_heap(queue_.begin(), queue_.end(), later);
-    }
+    requeue(at);
+    requeue(symbol.previous);
   }
 }
 

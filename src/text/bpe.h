@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -68,12 +70,25 @@ class Merger {
 
   static constexpr uint32_t no_symbol = std::numeric_limits<uint32_t>::max();
 
+  // rank << 32 | index of the left symbol, so that the smallest is the first to merge. It is stale
+  // once the left symbol has another rank.
+  using Pair = uint64_t;
+  static uint32_t rank(Pair pair) { return static_cast<uint32_t>(pair >> 32); }
+  static uint32_t left_symbol(Pair pair) { return static_cast<uint32_t>(pair); }
+
   void merge();
-  void update_rank(uint32_t at);
+  // Looks up the rank of the symbol at `at`, and adds the pair to a part of the queue.
+  void queue(uint32_t at, std::vector<Pair>& part);
+  void requeue(uint32_t at);
+  bool is_stale(Pair pair);
+  std::optional<Pair> take_first();
 
   const Merges& merges_;
   std::vector<Symbol> symbols_;
-  std::vector<uint64_t> queue_;  // rank << 32 | index: a heap whose first element is the smallest
+  // The queue is in two parts, as a large heap is slow to pop: new pairs wait in a heap, and all
+  // that are there when the sorted part has run out are sorted at once.
+  std::vector<Pair> sorted_;  // the last one is the smallest
+  std::vector<Pair> fresh_;   // a heap, the first one is the smallest
   uint64_t steps_ = 0;
 };
 

@@ -9,14 +9,10 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "tandem/message.h"
 #include "text/tokenizer.h"
 
 namespace tandem::text {
-
-struct Message {
-  std::string role;     // "system", "user", or "model" (which "assistant" means too)
-  std::string content;  // plain text: a control token that it spells stays text
-};
 
 struct ChatRule;
 
