@@ -110,10 +110,10 @@ TEST(Quantize, RoundingErrorsAreBounded) {
   };
   for (const Bound& bound : bounds) {
     for (uint32_t seed = 0; seed < 200; ++seed) {
-      const std::vector<float> row = normal_row(seed, 32, 0.02f);
+      const std::vector<float> row = normal_row(seed, 32, 1);
       const Converted result = convert(bound.type, row);
       ASSERT_TRUE(result.report.finite);
-      if (!result.scales.empty()) ASSERT_EQ(result.report.raised, 0u);
+      ASSERT_TRUE(result.scales.empty() || result.report.raised == 0);
       ASSERT_TRUE(close(result.decoded, row, bound.of_largest))
           << name(bound.type) << ": " << bound.why;
     }

@@ -83,7 +83,8 @@ std::string tiny_tokenizer() {
   for (uint32_t byte = 0; byte < 256; ++byte) vocabulary[fmt::format("<0x{:02X}>", byte)] = next++;
   for (char c = '!'; c <= '~'; ++c) vocabulary[std::string(1, c)] = next++;
   for (const char* token : {"\u2581", "th", "the", "\u2581the"}) vocabulary[token] = next++;
-  const json merges = {{"t", "h"}, {"th", "e"}, {"\u2581", "the"}};
+  const json merges = json::array(
+      {json::array({"t", "h"}), json::array({"th", "e"}), json::array({"\u2581", "the"})});
   const json bos = {{"SpecialToken", {{"id", "<bos>"}, {"type_id", 0}}}};
   const json a = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
   const json b = {{"Sequence", {{"id", "B"}, {"type_id", 0}}}};
