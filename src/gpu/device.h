@@ -88,6 +88,15 @@ struct Constant {
 
 using Kernel = uint32_t;  // a number of a compiled kernel
 
+// What one recorded dispatch runs, for people and for the census.
+struct DispatchInfo {
+  std::string_view kernel;  // with its constants, sorted: "linear_row COLUMNS=256 ..."
+  Grid grid;
+  // The bytes bound for reading and for writing: an upper bound of what is moved.
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
+};
+
 class Device;
 
 // Owns GPU memory and frees it when it goes. The device must outlive it. Zero-filled when made.
@@ -130,9 +139,7 @@ class CommandList {
 
   Device& device() const;
   uint32_t dispatch_count() const;
-  // Bytes bound for reading / writing by all dispatches: an upper bound of what they move.
-  uint64_t bytes_read() const;
-  uint64_t bytes_written() const;
+  std::vector<DispatchInfo> dispatches() const;
 
  private:
   friend class Device;

@@ -91,6 +91,7 @@ struct GpuBuffer {
 
 struct CompiledKernel {
   std::string name;
+  std::string description;  // the name and its constants
   std::vector<Access> bindings;
   BindGroupLayoutOwner layout;
   PipelineOwner pipeline;      // set when compiled

@@ -13,9 +13,13 @@ constexpr uint64_t max_uniform_bytes = 65536;
 constexpr uint64_t max_idle_staging_bytes = uint64_t{4} << 20;
 
 struct Dispatch {
+  Dispatch(Kernel number, BindGroupOwner group, const Grid& size)
+      : kernel(number), bind_group(std::move(group)), grid(size) {}
   Kernel kernel;
   BindGroupOwner bind_group;
   Grid grid;
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
 };
 
 std::string_view access_name(Access access) {
@@ -89,8 +93,6 @@ Result<void> check_aliasing(const CompiledKernel& kernel, std::span<const Bindin
 struct CommandList::State {
   Device* device;
   std::vector<Dispatch> dispatches;
-  uint64_t bytes_read = 0;
-  uint64_t bytes_written = 0;
 };
 
 CommandList::CommandList(Device& device) : state_(new State{.device = &device}) {}
@@ -102,8 +104,16 @@ Device& CommandList::device() const { return *state_->device; }
 uint32_t CommandList::dispatch_count() const {
   return static_cast<uint32_t>(state_->dispatches.size());
 }
-uint64_t CommandList::bytes_read() const { return state_->bytes_read; }
-uint64_t CommandList::bytes_written() const { return state_->bytes_written; }
+
+std::vector<DispatchInfo> CommandList::dispatches() const {
+  const Device::State& device = *state_->device->state_;
+  std::vector<DispatchInfo> infos;
+  for (const Dispatch& dispatch : state_->dispatches) {
+    infos.push_back({device.kernels[dispatch.kernel].description, dispatch.grid,
+                     dispatch.bytes_read, dispatch.bytes_written});
+  }
+  return infos;
+}
 
 Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindings, Grid grid) {
   Device::State& device = *state_->device->state_;
@@ -141,10 +151,10 @@ Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindi
   descriptor.entries = entries.data();
   BindGroupOwner bind_group(wgpuDeviceCreateBindGroup(device.device.get(), &descriptor));
   TRY(device.errors.take());
-  state_->dispatches.push_back({number, std::move(bind_group), grid});
+  Dispatch& recorded = state_->dispatches.emplace_back(number, std::move(bind_group), grid);
   for (const Binding& binding : bindings) {
-    state_->bytes_read += binding.view.bytes;
-    if (binding.access == Access::read_write) state_->bytes_written += binding.view.bytes;
+    recorded.bytes_read += binding.view.bytes;
+    if (binding.access == Access::read_write) recorded.bytes_written += binding.view.bytes;
   }
   return {};
 }

@@ -97,17 +97,16 @@ WGPUFuture compile(WGPUDevice device, CompiledKernel& kernel, WGPUShaderModule m
   return wgpuDeviceCreateComputePipelineAsync(device, &descriptor, callback);
 }
 
-// Equal for equal requests: the name, the constants by name, and the source if it is not embedded.
-std::string request_key(std::string_view name, std::string_view source,
-                        std::span<const Constant> constants) {
+// The name and its constants, sorted: equal for equal requests of one source.
+std::string describe(std::string_view name, std::span<const Constant> constants) {
   std::vector<Constant> sorted(constants.begin(), constants.end());
   std::sort(sorted.begin(), sorted.end(),
             [](const Constant& a, const Constant& b) { return a.name < b.name; });
-  std::string key(name);
+  std::string description(name);
   for (const Constant& constant : sorted) {
-    key += fmt::format(" {}={}", constant.name, constant.value);
+    description += fmt::format(" {}={}", constant.name, constant.value);
   }
-  return key.append("\n").append(source);
+  return description;
 }
 
 }  // namespace
@@ -138,12 +137,14 @@ Result<Kernel> Device::kernel_from_source(std::string_view label, std::string_vi
   }
   const Stopwatch stopwatch(state.compile_ms);
   const Kernel number = static_cast<Kernel>(state.kernels.size());
+  std::string description = describe(label, constants);
   const auto [request, is_new] =
-      state.kernel_numbers.emplace(request_key(label, source, constants), number);
+      state.kernel_numbers.emplace(fmt::format("{}\n{}", description, source), number);
   if (!is_new) return request->second;
 
   CompiledKernel& kernel = state.kernels.emplace_back();
   kernel.name = label;
+  kernel.description = std::move(description);
   kernel.bindings.assign(bindings.begin(), bindings.end());
   kernel.layout = bind_group_layout(state.device.get(), bindings);
   auto scope = std::make_unique<ErrorScope>(state.device.get(), WGPUErrorFilter_Validation);

@@ -129,8 +129,10 @@ TEST(CommandList, CountsItsBytes) {
         commands.dispatch(add_kernel(device), {read(x.view()), read_write(y.view())}, {})));
   }
   EXPECT_EQ(commands.dispatch_count(), 3u);
-  EXPECT_EQ(commands.bytes_read(), 3u * (8 + 64));
-  EXPECT_EQ(commands.bytes_written(), 3u * 64);
+  for (const DispatchInfo& dispatch : commands.dispatches()) {
+    EXPECT_EQ(dispatch.bytes_read, 8u + 64);
+    EXPECT_EQ(dispatch.bytes_written, 64u);
+  }
   EXPECT_EQ(&commands.device(), &device);
 }
 

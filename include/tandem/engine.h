@@ -1,0 +1,153 @@
+// Tandem's C++ API: open an artifact as an Engine, make Sessions of it, generate. Nothing here
+// throws, prints or exits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tandem/error.h"
+#include "tandem/message.h"
+
+namespace tandem {
+
+enum class Place {
+  gpu,  // WebGPU
+  cpu,  // the plain C++ reference, slow
+};
+
+enum class KvPrecision { f16, f32 };
+
+struct EngineOptions {
+  Place place = Place::gpu;
+  // A part of a GPU adapter's name in any case, or "software"; empty takes the fastest. A software
+  // adapter is taken only when it is asked for or is the only one.
+  std::string adapter;
+  // Faster routes to keep off: "subgroups", "dp4a", "f16".
+  std::vector<std::string> disabled_tiers;
+  // Positions of a session's KV cache; by default the artifact's bound, at most 8960.
+  std::optional<uint32_t> context;
+  // Rows of one prefill chunk; by default the artifact's bound, 512.
+  std::optional<uint32_t> input_bound;
+  KvPrecision kv = KvPrecision::f16;
+  // Decode rounds submitted ahead of their readback, at least 1.
+  uint32_t rounds_in_flight = 4;
+  // One compute pass for each dispatch instead of one for each submission. Same results, slower.
+  bool pass_per_dispatch = false;
+  // Called while the weights load, on the calling thread.
+  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> on_load;
+};
+
+struct EngineInfo {
+  std::string artifact;  // the sha256 of its manifest, in hex
+  std::string adapter;   // its name; "cpu" for Place::cpu
+  std::string driver;
+  std::string library;    // the WebGPU library
+  bool software = false;  // the adapter is a software one
+  std::vector<std::string> tiers;
+  std::string kernel_closure;  // the sha256 over all kernels, in hex
+  uint32_t vocabulary = 0;
+  uint32_t context = 0;
+  uint32_t input_bound = 0;
+  uint64_t weight_bytes = 0;
+  uint64_t gpu_bytes = 0;  // weights, scratch and one session
+  uint64_t kernels = 0;
+  // How many shapes of matrix products were tried at open for rows of equal bits, and how many of
+  // them failed and take the multi-row kernels for single rows.
+  uint32_t row_shapes = 0;
+  uint32_t row_shapes_different = 0;
+  double load_ms = 0;     // reading, verifying and writing the weights
+  double compile_ms = 0;  // kernels and recording
+};
+
+struct GenerateOptions {
+  uint32_t max_tokens = 256;
+  bool ignore_eos = false;  // goes on past the artifact's stop ids
+};
+
+enum class StopReason {
+  stop_id,  // one of the artifact's stop ids was generated
+  length,   // max_tokens
+  context,  // the session's positions are used up
+  aborted,  // the caller's callback returned false
+};
+std::string_view name(StopReason reason);
+
+struct GenerateStats {
+  uint32_t prompt_tokens = 0;
+  uint32_t generated_tokens = 0;
+  uint32_t rounds = 0;        // decode rounds whose result was used, prefill's included
+  double first_token_ms = 0;  // from the call to the first token
+  double decode_ms = 0;       // from the first token to the last
+  double prefill_tokens_per_second() const;
+  double decode_tokens_per_second() const;  // 0 with fewer than two tokens
+};
+
+struct Generation {
+  std::vector<uint32_t> ids;  // every generated token, a stop id included
+  std::string text;           // of the ids without the stop id
+  StopReason stop = StopReason::length;
+  GenerateStats stats;
+};
+
+// Takes the next piece of text, whole UTF-8 characters; false aborts.
+using TextSink = std::function<bool(std::string_view piece)>;
+
+// Takes logits rows in order: [rows][vocabulary], the first of them being row `first_row`.
+using LogitsSink = std::function<Result<void>(uint32_t first_row, std::span<const float> logits)>;
+
+// One timeline. Not for several threads at once; its engine must outlive it.
+class Session {
+ public:
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  // Runs a prompt from position 0 and generates greedily. Errors: context_exceeded for a prompt
+  // longer than the context, malformed_text for ids outside the vocabulary, device_lost, ...
+  Result<Generation> generate(std::span<const uint32_t> prompt, const GenerateOptions& options,
+                              const TextSink& sink = {});
+
+  // The logits after the last of `ids`.
+  Result<std::vector<float>> logits(std::span<const uint32_t> ids);
+  // The logits after each of `ids`, in bands of rows.
+  Result<void> all_logits(std::span<const uint32_t> ids, const LogitsSink& sink);
+
+ private:
+  friend class Engine;
+  struct State;
+  explicit Session(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// An opened artifact: its weights, verified and immutable, ready to run.
+class Engine {
+ public:
+  // All or nothing: the engine exists only after the last byte was verified.
+  static Result<Engine> open(const std::string& artifact, const EngineOptions& options);
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+  ~Engine();
+
+  const EngineInfo& info() const;
+  Result<Session> session();
+
+  // A raw prompt: control tokens in it are parsed; exactly one BOS is in front.
+  Result<std::vector<uint32_t>> encode(std::string_view text) const;
+  // A conversation up to the beginning of the model's answer. Errors: unsupported for a chat
+  // template that Tandem does not know.
+  Result<std::vector<uint32_t>> encode_chat(std::span<const Message> messages) const;
+
+  struct State;  // the engine's own
+
+ private:
+  explicit Engine(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,13 @@
+// One turn of a conversation.
+#pragma once
+
+#include <string>
+
+namespace tandem {
+
+struct Message {
+  std::string role;     // "system", "user", or "model" (which "assistant" means too)
+  std::string content;  // plain text: a control token that it spells stays text
+};
+
+}  // namespace tandem

@@ -1,0 +1,91 @@
+#include "engine/open_model.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "model/reference.h"
+#include "model/target.h"
+
+namespace tandem::engine {
+
+model::TensorTypes tensor_types(const artifact::Manifest& manifest) {
+  model::TensorTypes types;
+  for (const artifact::TensorEntry& tensor : manifest.tensors) types[tensor.name] = tensor.type;
+  return types;
+}
+
+Result<model::Capacity> capacity(const artifact::Manifest& manifest, const EngineOptions& options) {
+  model::Capacity capacity{
+      .context = options.context.value_or(manifest.context_bound),
+      .input_bound = options.input_bound.value_or(manifest.input_bound),
+      .kv = options.kv == KvPrecision::f16 ? ops::KvType::f16 : ops::KvType::f32,
+      // The reference computes a round when it is submitted: running ahead would only delay the
+      // text.
+      .rounds_in_flight = options.place == Place::cpu ? 1 : options.rounds_in_flight,
+  };
+  TRY(model::check_capacity(manifest.config, capacity));
+  return capacity;
+}
+
+Result<gpu::DeviceOptions> device_options(const EngineOptions& options) {
+  gpu::DeviceOptions device{.adapter = options.adapter};
+  for (const std::string& tier : options.disabled_tiers) {
+    if (tier == "subgroups") {
+      device.disabled.subgroups = true;
+    } else if (tier == "dp4a") {
+      device.disabled.dp4a = true;
+    } else if (tier == "f16") {
+      device.disabled.f16 = true;
+    } else {
+      return fail(ErrorCode::invalid_argument, "tier {}: expected subgroups, dp4a or f16", tier);
+    }
+  }
+  return device;
+}
+
+Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options) {
+  TRY_ASSIGN(const model::Capacity bounds, capacity(artifact.manifest(), options));
+  const model::TensorTypes types = tensor_types(artifact.manifest());
+  OpenedModel opened;
+  if (options.place == Place::cpu) {
+    TRY_ASSIGN(opened.model, model::Reference::open(artifact.config(), types, bounds));
+    return opened;
+  }
+  TRY_ASSIGN(const gpu::DeviceOptions device, device_options(options));
+  TRY_ASSIGN(opened.device, gpu::Device::open(device));
+  TRY_ASSIGN(opened.model, model::Target::open(*opened.device, artifact.config(), types,
+                                               {.capacity = bounds,
+                                                .passes = options.pass_per_dispatch
+                                                              ? gpu::Passes::one_per_dispatch
+                                                              : gpu::Passes::one_per_submission}));
+  return opened;
+}
+
+EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opened) {
+  EngineInfo info;
+  info.artifact = artifact.digest().hex();
+  info.kernel_closure = gpu::closure_digest();
+  info.vocabulary = artifact.config().vocabulary;
+  info.context = opened.model->capacity().context;
+  info.input_bound = opened.model->capacity().input_bound;
+  info.weight_bytes = artifact.plan().bytes;
+  if (!opened.device) {
+    info.adapter = "cpu";
+    return info;
+  }
+  const gpu::AdapterInfo& adapter = opened.device->info();
+  info.adapter = adapter.name;
+  info.driver = adapter.driver;
+  info.library = adapter.library;
+  info.software = adapter.software;
+  for (std::string_view tier : gpu::tier_names(adapter.tiers)) info.tiers.emplace_back(tier);
+  const gpu::Census census = opened.device->census();
+  info.gpu_bytes = census.buffer_bytes;
+  info.kernels = census.kernels;
+  const auto& target = static_cast<const model::Target&>(*opened.model);
+  info.row_shapes = target.shapes_tried();
+  info.row_shapes_different = target.shapes_different();
+  return info;
+}
+
+}  // namespace tandem::engine
