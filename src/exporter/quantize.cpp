@@ -1,6 +1,7 @@
 #include "exporter/quantize.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -32,19 +33,18 @@ Scale make_scale(float d, RowReport& report) {
   return {half, stored, d != 0 ? 1 / d : 0};
 }
 
-// The first weight of largest magnitude, with its sign. Not finite if any weight is not.
+// The first weight of largest magnitude, with its sign; NaN or infinite if any weight is.
+// Magnitudes are compared as integers, whose order is the same and holds for NaN, too.
 float extreme(std::span<const float> block) {
-  float largest = 0;
-  float value = 0;
-  float poison = 0;  // x * 0 is NaN for infinities and NaN, and adding keeps it
+  int32_t largest = 0;
   for (const float x : block) {
-    poison += x * 0;
-    if (std::abs(x) > largest) {
-      largest = std::abs(x);
-      value = x;
-    }
+    const int32_t magnitude = std::bit_cast<int32_t>(x) & 0x7fffffff;
+    largest = magnitude > largest ? magnitude : largest;
   }
-  return value + poison;
+  for (const float x : block) {
+    if ((std::bit_cast<int32_t>(x) & 0x7fffffff) == largest) return x;
+  }
+  return 0;
 }
 
 void convert_q4_0(std::span<const float> block, std::byte* quants, std::byte* scale_out,
