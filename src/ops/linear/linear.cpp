@@ -28,13 +28,26 @@ uint32_t row_limit(const Linear& op) {
   return op.max_rows;
 }
 
+// How many lanes of linear_row.wgsl share a weight row: a number from 8 to 32 that shares its units
+// evenly, if there is one. A processor runs one invocation after another: more of them only cost.
+uint32_t lanes_for(uint32_t columns, const gpu::AdapterInfo& adapter) {
+  if (adapter.software) return 1;
+  const auto units = static_cast<uint32_t>(div_up(columns, spec::block_columns));
+  const uint32_t even_lanes = units & -units;
+  return std::min(std::bit_floor(units), std::clamp(even_lanes, 8u, 32u));
+}
+
 Result<void> check(const Linear& op) {
   const Matrix& weights = op.weights;
   const std::vector<spec::PlaneLayout> planes = spec::planes(weights.type, weights.columns);
   const uint32_t group = rows_per_output(op.epilogue);
-  if (planes.empty() || weights.columns % 4 != 0 || weights.rows % group != 0) {
+  const uint32_t column_step = weights.type == spec::WeightType::f16 ? 8 : 4;
+  if (planes.empty() || weights.columns % column_step != 0 || weights.rows % group != 0) {
     return fail(ErrorCode::internal, "linear: no kernel for {} weights [{}, {}]",
                 spec::name(weights.type), weights.rows, weights.columns);
+  }
+  if (op.lanes > 32 || (op.lanes & (op.lanes - 1)) != 0) {
+    return fail(ErrorCode::internal, "linear: {} lanes are no power of two up to 32", op.lanes);
   }
   const uint64_t rows = row_limit(op);
   const uint64_t outputs = weights.rows / group;
@@ -62,7 +75,7 @@ Result<void> check(const Linear& op) {
 
 }  // namespace
 
-Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterInfo&) {
+Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterInfo& adapter) {
   const uint32_t columns = op.weights.columns;
   const uint32_t group = rows_per_output(op.epilogue);
   std::vector<gpu::Constant> constants = {
@@ -77,11 +90,8 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
   if (op.rows == RowRoute::many) {
     return {"linear_tiled", std::move(constants), {div_up(part.rows, tile), tile, 0}};
   }
-  // Lanes that share the units of a row evenly, where a number of lanes from 8 to 32 does.
   constexpr uint32_t workgroup = 64;
-  const auto units = static_cast<uint32_t>(div_up(columns, spec::block_columns));
-  const uint32_t even_lanes = units & -units;
-  const uint32_t lanes = std::min(std::bit_floor(units), std::clamp(even_lanes, 8u, 32u));
+  const uint32_t lanes = op.lanes != 0 ? op.lanes : lanes_for(columns, adapter);
   constants.insert(constants.end(), {{"M", op.rows == RowRoute::one ? 1.0 : 4.0},
                                      {"LANES", double(lanes)},
                                      {"WORKGROUP", workgroup}});

@@ -26,6 +26,8 @@ struct Linear {
   Epilogue epilogue = Epilogue::none;
   RowRoute rows = RowRoute::one;
   float softcap = 0;
+  uint32_t lanes = 0;  // that share a weight row in `one` and `few`, a power of two up to 32; 0: as
+                       // suits the shape and the adapter
   gpu::View step;
   gpu::View x;      // [max_rows][weights.columns]
   gpu::View times;  // gelu_times: [max_rows][weights.rows]

@@ -6,8 +6,8 @@
 // weight row take its units of 32 columns in turn, each summing in f32; a tree in workgroup memory
 // adds the lanes up. Nothing of this order depends on M or on the live rows, so that a row has the
 // same bits in both routes.
-// Limits: LANES and WORKGROUP are powers of two, LANES <= WORKGROUP <= 256, COLUMNS % 4 == 0;
-// gelu_pair: ROWS is even and 2 * LANES <= WORKGROUP.
+// Limits: LANES and WORKGROUP are powers of two, LANES <= WORKGROUP <= 256; COLUMNS % 4 == 0, f16:
+// % 8; gelu_pair: ROWS is even and 2 * LANES <= WORKGROUP.
 
 override TYPE: u32;
 override EPILOGUE: u32;
@@ -46,68 +46,80 @@ struct Step {
 @group(0) @binding(4) var<storage, read> times: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 
-// The lanes' sums: [M][WORKGROUP].
-var<workgroup> sums: array<f32, 1024>;
+// The lanes' sums, one component for each row of x.
+var<workgroup> sums: array<vec4<f32>, WORKGROUP>;
+
+alias Unit = array<vec4<f32>, 8>;  // 32 weights
 
 const bytes = vec4<u32>(0u, 8u, 16u, 24u);
 
-fn unsigned_bytes(word: u32) -> vec4<f32> {
-  return vec4<f32>((vec4<u32>(word) >> bytes) & vec4<u32>(255u));
+fn low_nibbles(word: u32) -> vec4<f32> {
+  return vec4<f32>((vec4<u32>(word) >> bytes) & vec4<u32>(15u)) - vec4<f32>(8.0);
 }
 
 fn signed_bytes(word: u32) -> vec4<f32> {
   return vec4<f32>(vec4<i32>(vec4<u32>(word) << (vec4<u32>(24u) - bytes)) >> vec4<u32>(24u));
 }
 
-fn low_nibbles(word: u32) -> vec4<f32> {
-  return unsigned_bytes(word & 0x0f0f0f0fu) - vec4<f32>(8.0);
+fn two_halves(words: vec2<u32>) -> vec4<f32> {
+  return vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y));
 }
 
 // Four float weights from element `index` of the plane, a multiple of 4.
 fn floats(index: u32) -> vec4<f32> {
+  let words = weights[select(index / 4u, index / 8u, TYPE == halves)];
   if (TYPE == halves) {
-    let words = weights[index / 8u];
-    let pair = select(words.xy, words.zw, (index & 4u) != 0u);
-    return vec4<f32>(unpack2x16float(pair.x), unpack2x16float(pair.y));
+    return two_halves(select(words.xy, words.zw, (index & 4u) != 0u));
   }
-  return bitcast<vec4<f32>>(weights[index / 4u]);
+  return bitcast<vec4<f32>>(words);
 }
 
-// The weights of a unit without their scale, four columns each; zeros beyond the last column.
-fn unit_weights(row: u32, unit: u32) -> array<vec4<f32>, 8> {
+// The weights of a whole unit, without their scale.
+fn unit_weights(row: u32, unit: u32) -> Unit {
+  if (TYPE > q8_0) {
+    let i = row * COLUMNS + 32u * unit;
+    return Unit(floats(i), floats(i + 4u), floats(i + 8u), floats(i + 12u), floats(i + 16u),
+                floats(i + 20u), floats(i + 24u), floats(i + 28u));
+  }
   let block = row * (COLUMNS / 32u) + unit;
   if (TYPE == q4_0) {
     let low = weights[block];
     let high = low >> vec4<u32>(4u);
-    return array<vec4<f32>, 8>(low_nibbles(low.x), low_nibbles(low.y), low_nibbles(low.z),
-                               low_nibbles(low.w), low_nibbles(high.x), low_nibbles(high.y),
-                               low_nibbles(high.z), low_nibbles(high.w));
+    return Unit(low_nibbles(low.x), low_nibbles(low.y), low_nibbles(low.z), low_nibbles(low.w),
+                low_nibbles(high.x), low_nibbles(high.y), low_nibbles(high.z),
+                low_nibbles(high.w));
   }
-  if (TYPE == q8_0) {
-    let first = weights[2u * block];
-    let second = weights[2u * block + 1u];
-    return array<vec4<f32>, 8>(signed_bytes(first.x), signed_bytes(first.y), signed_bytes(first.z),
-                               signed_bytes(first.w), signed_bytes(second.x),
-                               signed_bytes(second.y), signed_bytes(second.z),
-                               signed_bytes(second.w));
-  }
-  var result: array<vec4<f32>, 8>;
-  for (var k = 0u; k < 8u; k++) {
-    let column = 32u * unit + 4u * k;
-    if (column < COLUMNS) {
-      result[k] = floats(row * COLUMNS + column);
-    }
-  }
-  return result;
+  let low = weights[2u * block];
+  let high = weights[2u * block + 1u];
+  return Unit(signed_bytes(low.x), signed_bytes(low.y), signed_bytes(low.z), signed_bytes(low.w),
+              signed_bytes(high.x), signed_bytes(high.y), signed_bytes(high.z),
+              signed_bytes(high.w));
 }
 
-fn unit_scale(row: u32, unit: u32) -> f32 {
+fn unit_scale(row: u32, unit: u32) -> vec4<f32> {
   if (TYPE > q8_0) {
-    return 1.0;
+    return vec4<f32>(1.0);
   }
   let block = row * (COLUMNS / 32u) + unit;
   let pair = unpack2x16float(scales[block / 2u]);
-  return select(pair.x, pair.y, (block & 1u) != 0u);
+  return vec4<f32>(select(pair.x, pair.y, (block & 1u) != 0u));
+}
+
+// The product with 32 elements of x from x[quad] on. Written out, since an array that is indexed by
+// a variable may not stay in registers.
+fn unit_product(w: Unit, quad: u32) -> vec4<f32> {
+  var sum = w[0] * x[quad];
+  sum = fma(w[1], x[quad + 1u], sum);
+  sum = fma(w[2], x[quad + 2u], sum);
+  sum = fma(w[3], x[quad + 3u], sum);
+  sum = fma(w[4], x[quad + 4u], sum);
+  sum = fma(w[5], x[quad + 5u], sum);
+  sum = fma(w[6], x[quad + 6u], sum);
+  return fma(w[7], x[quad + 7u], sum);
+}
+
+fn total(v: vec4<f32>) -> f32 {
+  return (v.x + v.y) + (v.z + v.w);
 }
 
 // Beyond +-8 gelu(v) is v or 0 in f32. The clamp keeps tanh's argument where no implementation
@@ -128,35 +140,41 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
   }
   let lane = local % LANES;
   let row = min(first_row + local / LANES, ROWS - 1u);
-  let x_row_units = COLUMNS / 4u;
+  // Where the rows of x begin; those that are not live repeat the last one.
+  let x_rows = min(vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(step.rows - 1u)) * (COLUMNS / 4u);
 
-  var lane_sums: array<vec4<f32>, 4>;
-  for (var unit = lane; unit < (COLUMNS + 31u) / 32u; unit += LANES) {
+  var sum0 = vec4<f32>();
+  var sum1 = vec4<f32>();
+  var sum2 = vec4<f32>();
+  var sum3 = vec4<f32>();
+  for (var unit = lane; unit < COLUMNS / 32u; unit += LANES) {
     let w = unit_weights(row, unit);
-    let scale = vec4<f32>(unit_scale(row, unit));
-    for (var m = 0u; m < M; m++) {
-      // Rows that are not live repeat the last one.
-      let x_row = min(m, step.rows - 1u) * x_row_units;
-      var sum = vec4<f32>();
-      for (var k = 0u; k < 8u; k++) {
-        // Past the last column the weight is 0.
-        sum = fma(w[k], x[x_row + min(8u * unit + k, x_row_units - 1u)], sum);
-      }
-      lane_sums[m] = fma(scale, sum, lane_sums[m]);
+    let scale = unit_scale(row, unit);
+    let quads = x_rows + 8u * unit;
+    sum0 = fma(scale, unit_product(w, quads.x), sum0);
+    if (M > 1u) {
+      sum1 = fma(scale, unit_product(w, quads.y), sum1);
+      sum2 = fma(scale, unit_product(w, quads.z), sum2);
+      sum3 = fma(scale, unit_product(w, quads.w), sum3);
+    }
+  }
+  // Float rows may end in a part of a unit.
+  for (var quad = COLUMNS / 32u * 8u + lane; quad < COLUMNS / 4u; quad += LANES) {
+    let w = floats(row * COLUMNS + 4u * quad);
+    let quads = x_rows + quad;
+    sum0 = fma(w, x[quads.x], sum0);
+    if (M > 1u) {
+      sum1 = fma(w, x[quads.y], sum1);
+      sum2 = fma(w, x[quads.z], sum2);
+      sum3 = fma(w, x[quads.w], sum3);
     }
   }
 
-  for (var m = 0u; m < M; m++) {
-    let sum = lane_sums[m];
-    sums[m * WORKGROUP + local] = (sum.x + sum.y) + (sum.z + sum.w);
-  }
+  sums[local] = vec4<f32>(total(sum0), total(sum1), total(sum2), total(sum3));
   for (var distance = LANES / 2u; distance > 0u; distance /= 2u) {
     workgroupBarrier();
     if (lane < distance) {
-      for (var m = 0u; m < M; m++) {
-        let i = m * WORKGROUP + local;
-        sums[i] = sums[i] + sums[i + distance];
-      }
+      sums[local] = sums[local] + sums[local + distance];
     }
   }
   workgroupBarrier();
@@ -169,11 +187,11 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
     if (m >= step.rows || output >= ROWS / rows_per_output) {
       continue;
     }
-    let sum = m * WORKGROUP + (i % outputs) * rows_per_output * LANES;
+    let first_lane = i % outputs * rows_per_output * LANES;
+    let v = sums[first_lane][m];
     let to = m * Y_STRIDE + Y_OFFSET + output;
-    let v = sums[sum];
     if (EPILOGUE == gelu_pair) {
-      y[to] = gelu(v) * sums[sum + LANES];
+      y[to] = gelu(v) * sums[first_lane + LANES][m];
     } else if (EPILOGUE == gelu_times) {
       y[to] = gelu(v) * times[to];
     } else if (EPILOGUE == softcap) {

@@ -1,10 +1,10 @@
 // Matrix product for many rows, with its epilogue (linear.h): the route `many`.
 //   weights, scales  planes of [ROWS, COLUMNS] (spec/layout.h); f16, f32: scales is not used
 //   x [rows][COLUMNS], times and y [rows][Y_STRIDE], from element Y_OFFSET on
-// One workgroup computes a tile of 64 rows of x times 64 weight rows, walking the columns 32 at a
+// One workgroup computes a tile of 64 rows of x times 64 weight rows, walking the columns 16 at a
 // time with both tiles in workgroup memory. Each invocation sums 4 x 4 products in f32: x rows
 // i, i + 16, ..., and two neighbouring pairs of weight rows (gelu_pair needs both of a pair).
-// Limits: COLUMNS % 4 == 0; gelu_pair: ROWS is even. 16 KiB of workgroup memory.
+// Limits: COLUMNS % 4 == 0; gelu_pair: ROWS is even. 8 KiB of workgroup memory.
 
 override TYPE: u32;
 override EPILOGUE: u32;
@@ -41,14 +41,13 @@ struct Step {
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 
 const tile = 64u;
-const tile_columns = 32u;
-const quads = 8u;  // vec4 in a row of a tile
+const quads = 4u;  // vec4 in a row of a tile
 
 // [tile][quads], each row's vec4 permuted by `place`.
-var<workgroup> x_tile: array<vec4<f32>, 512>;
-var<workgroup> w_tile: array<vec4<f32>, 512>;
+var<workgroup> x_tile: array<vec4<f32>, 256>;
+var<workgroup> w_tile: array<vec4<f32>, 256>;
 
-// Rows lie 128 bytes apart, in the same memory banks; the permutation spreads rows that are read
+// Every other row lies in the same memory banks; the permutation spreads rows that are read
 // together over the banks.
 fn place(row: u32, quad: u32) -> u32 {
   return row * quads + (quad ^ ((row / 2u) % quads));
@@ -56,30 +55,29 @@ fn place(row: u32, quad: u32) -> u32 {
 
 const bytes = vec4<u32>(0u, 8u, 16u, 24u);
 
-// Columns 4 * quad .. 4 * quad + 3 of a unit of 32 columns, scaled; zeros beyond the matrix.
-fn unit_weights(row: u32, unit: u32, quad: u32) -> vec4<f32> {
-  let column = unit * tile_columns + 4u * quad;
-  if (row >= ROWS || column >= COLUMNS) {
+// Columns 4 * quad .. 4 * quad + 3 of a row; zeros beyond the matrix.
+fn w_quad(row: u32, quad: u32) -> vec4<f32> {
+  if (row >= ROWS || 4u * quad >= COLUMNS) {
     return vec4<f32>();
   }
-  if (TYPE > q8_0) {
-    let index = row * COLUMNS + column;
-    if (TYPE == halves) {
-      return vec4<f32>(unpack2x16float(weights[index / 2u]),
-                       unpack2x16float(weights[index / 2u + 1u]));
-    }
-    return bitcast<vec4<f32>>(vec4<u32>(weights[index], weights[index + 1u], weights[index + 2u],
-                                        weights[index + 3u]));
+  let index = row * (COLUMNS / 4u) + quad;
+  if (TYPE == halves) {
+    return vec4<f32>(unpack2x16float(weights[2u * index]),
+                     unpack2x16float(weights[2u * index + 1u]));
   }
-  let block = row * (COLUMNS / 32u) + unit;
+  if (TYPE > q8_0) {
+    return bitcast<vec4<f32>>(vec4<u32>(weights[4u * index], weights[4u * index + 1u],
+                                        weights[4u * index + 2u], weights[4u * index + 3u]));
+  }
+  let block = index / 8u;
   let scale_pair = unpack2x16float(scales[block / 2u]);
   let scale = select(scale_pair.x, scale_pair.y, (block & 1u) != 0u);
   if (TYPE == q4_0) {
     let word = weights[4u * block + quad % 4u];
-    let nibbles = (vec4<u32>(word >> (quad / 4u * 4u)) >> bytes) & vec4<u32>(15u);
+    let nibbles = (vec4<u32>(word >> (quad % 8u / 4u * 4u)) >> bytes) & vec4<u32>(15u);
     return scale * (vec4<f32>(nibbles) - vec4<f32>(8.0));
   }
-  let word = vec4<u32>(weights[8u * block + quad]);
+  let word = vec4<u32>(weights[index]);
   return scale * vec4<f32>(vec4<i32>(word << (vec4<u32>(24u) - bytes)) >> vec4<u32>(24u));
 }
 
@@ -97,28 +95,14 @@ fn gelu(v: f32) -> f32 {
   return 0.5 * v * (1.0 + tanh(0.7978845608 * (c + 0.044715 * c * c * c)));
 }
 
-// Writes the outputs of the weight rows w_row and w_row + 1.
-fn write(x_row: u32, w_row: u32, v: vec2<f32>) {
-  let row = x_row * Y_STRIDE + Y_OFFSET;
-  if (EPILOGUE == gelu_pair) {
-    if (w_row < ROWS) {
-      y[row + w_row / 2u] = gelu(v.x) * v.y;
-    }
-    return;
+fn finish(v: f32, to: u32) -> f32 {
+  if (EPILOGUE == gelu_times) {
+    return gelu(v) * times[to];
   }
-  for (var i = 0u; i < 2u; i++) {
-    let to = row + w_row + i;
-    if (w_row + i >= ROWS) {
-      return;
-    }
-    if (EPILOGUE == gelu_times) {
-      y[to] = gelu(v[i]) * times[to];
-    } else if (EPILOGUE == softcap) {
-      y[to] = SOFTCAP * tanh(clamp(v[i] / SOFTCAP, -15.0, 15.0));
-    } else {
-      y[to] = v[i];
-    }
+  if (EPILOGUE == softcap) {
+    return SOFTCAP * tanh(clamp(v / SOFTCAP, -15.0, 15.0));
   }
+  return v;
 }
 
 @compute @workgroup_size(256)
@@ -137,31 +121,48 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
   let x_row = local / 16u;
   let w_row = local % 16u * 2u;
 
-  var sums: array<vec4<f32>, 4>;
-  for (var unit = 0u; unit < (COLUMNS + 31u) / 32u; unit++) {
-    for (var quad = load_quad; quad < quads; quad += 4u) {
-      x_tile[place(load_row, quad)] = x_quad(first_x + load_row, unit * quads + quad);
-      w_tile[place(load_row, quad)] = unit_weights(first_w + load_row, unit, quad);
-    }
+  // In four groups of 16, the rows of x from the tile's first on; dead groups are left out.
+  let live = step.rows - first_x;
+  var sum0 = vec4<f32>();
+  var sum1 = vec4<f32>();
+  var sum2 = vec4<f32>();
+  var sum3 = vec4<f32>();
+  for (var first_quad = 0u; first_quad < COLUMNS / 4u; first_quad += quads) {
+    x_tile[place(load_row, load_quad)] = x_quad(first_x + load_row, first_quad + load_quad);
+    w_tile[place(load_row, load_quad)] = w_quad(first_w + load_row, first_quad + load_quad);
     workgroupBarrier();
     for (var quad = 0u; quad < quads; quad++) {
-      let w0 = w_tile[place(w_row, quad)];
-      let w1 = w_tile[place(w_row + 1u, quad)];
-      let w2 = w_tile[place(w_row + 32u, quad)];
-      let w3 = w_tile[place(w_row + 33u, quad)];
-      for (var i = 0u; i < 4u; i++) {
-        let a = x_tile[place(x_row + 16u * i, quad)];
-        sums[i] += vec4<f32>(dot(a, w0), dot(a, w1), dot(a, w2), dot(a, w3));
+      let w = mat4x4<f32>(w_tile[place(w_row, quad)], w_tile[place(w_row + 1u, quad)],
+                          w_tile[place(w_row + 32u, quad)], w_tile[place(w_row + 33u, quad)]);
+      sum0 += x_tile[place(x_row, quad)] * w;
+      if (live > 16u) {
+        sum1 += x_tile[place(x_row + 16u, quad)] * w;
+      }
+      if (live > 32u) {
+        sum2 += x_tile[place(x_row + 32u, quad)] * w;
+        sum3 += x_tile[place(x_row + 48u, quad)] * w;
       }
     }
     workgroupBarrier();
   }
 
-  for (var i = 0u; i < 4u; i++) {
-    let to_row = first_x + x_row + 16u * i;
-    if (to_row < step.rows) {
-      write(to_row, first_w + w_row, sums[i].xy);
-      write(to_row, first_w + w_row + 32u, sums[i].zw);
+  let sums = array<vec4<f32>, 4>(sum0, sum1, sum2, sum3);
+  for (var i = 0u; i < 8u; i++) {
+    let y_row = first_x + x_row + i / 2u * 16u;
+    let row = first_w + w_row + i % 2u * 32u;  // and row + 1
+    if (y_row >= step.rows || row >= ROWS) {
+      continue;
+    }
+    let v = select(sums[i / 2u].xy, sums[i / 2u].zw, i % 2u == 1u);
+    var to = y_row * Y_STRIDE + Y_OFFSET;
+    if (EPILOGUE == gelu_pair) {
+      y[to + row / 2u] = gelu(v.x) * v.y;
+      continue;
+    }
+    to += row;
+    y[to] = finish(v.x, to);
+    if (row + 1u < ROWS) {
+      y[to + 1u] = finish(v.y, to + 1u);
     }
   }
 }
