@@ -10,8 +10,8 @@ CTEST = tools/run --software ctest --output-on-failure --no-tests=error \
 CLANG_FORMAT = $(shell command -v clang-format-14 || echo clang-format)
 FORMAT = find include src tests \( -name '*.h' -o -name '*.cpp' \) -print0 | xargs -0 $(CLANG_FORMAT)
 
-# The tests of the folders that need no device; the sanitizers' build makes only these.
-CPU_TESTS = test_base test_spec test_text test_artifact test_exporter
+# The programs with tests that need no device; the sanitizers' build makes only these.
+CPU_TESTS = test_base test_spec test_gpu test_ops test_model test_text test_artifact test_exporter
 
 # A library of the user's own, or the pinned one; -U forgets what an earlier run was told.
 WEBGPU = -U 'TANDEM_WEBGPU_*' \
