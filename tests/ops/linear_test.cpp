@@ -317,6 +317,11 @@ TEST(Linear, RefusesWhatItsKernelsCannotCompute) {
       {"scales are missing", q4, [](Linear& op) { op.weights.parts[0].scales = {}; }},
       {"a part reaches beyond the matrix", q4,
        [](Linear& op) { op.weights.parts[0].first_row = 2; }},
+      {"a softcap of 0", q4,
+       [](Linear& op) {
+         op.epilogue = Epilogue::softcap;
+         op.softcap = 0;
+       }},
       {"lanes that do not halve", q4, [](Linear& op) { op.lanes = 12; }},
       {"half a word of fp16", {WeightType::f16, 4, 8}, [](Linear& op) { op.weights.columns = 4; }},
       {"no whole blocks", q4, [](Linear& op) { op.weights.columns = 48; }},

@@ -49,6 +49,9 @@ Result<void> check(const Linear& op) {
   if (op.lanes > 32 || (op.lanes & (op.lanes - 1)) != 0) {
     return fail(ErrorCode::internal, "linear: {} lanes are no power of two up to 32", op.lanes);
   }
+  if (op.epilogue == Epilogue::softcap && !(op.softcap > 0)) {
+    return fail(ErrorCode::internal, "linear: a softcap of {} is not positive", op.softcap);
+  }
   const uint64_t rows = row_limit(op);
   const uint64_t outputs = weights.rows / group;
   TRY(gpu::check_indexable(rows * weights.columns));

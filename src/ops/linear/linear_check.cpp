@@ -1,6 +1,6 @@
 // The check that the routes `one` and `few` agree bit for bit on this device.
 #include <algorithm>
-#include <cstring>
+#include <bit>
 
 #include "base/error.h"
 #include "base/half.h"
