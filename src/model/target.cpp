@@ -37,13 +37,11 @@ Result<std::unique_ptr<Sequence>> Target::sequence() {
 
 Result<ops::RowRoute> Target::single_row_route(const ops::Linear& op) {
   if (options_.force_few_rows) return ops::RowRoute::few;
-  ops::Linear tried = op;
-  tried.weights.rows = std::min(op.weights.rows, 1024u);
-  std::string shape = fmt::format("{} {}x{} {}", spec::name(op.weights.type), tried.weights.rows,
+  std::string shape = fmt::format("{} {}x{} {}", spec::name(op.weights.type), op.weights.rows,
                                   op.weights.columns, static_cast<int>(op.epilogue));
   auto known = identical_.find(shape);
   if (known == identical_.end()) {
-    TRY_ASSIGN(const bool same, ops::rows_are_bit_identical(device_, tried));
+    TRY_ASSIGN(const bool same, ops::rows_are_bit_identical(device_, op));
     known = identical_.emplace(std::move(shape), same).first;
   }
   return known->second ? ops::RowRoute::one : ops::RowRoute::few;

@@ -40,7 +40,6 @@ class Target : public Model {
 
   // The route of a product of one row. The first time a shape is asked for, the device is tried: a
   // row must have the same bits alone and beside others, or single rows take the route for several.
-  // Bits do not depend on how many outputs there are, so at most 1024 of them are tried.
   Result<ops::RowRoute> single_row_route(const ops::Linear& op);
   // How many shapes were tried, and in how many of them the bits differed.
   uint32_t shapes_tried() const { return static_cast<uint32_t>(identical_.size()); }

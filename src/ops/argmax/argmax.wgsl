@@ -49,6 +49,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     return;
   }
 
+  if (invocation == 0u) {
+    atomicStore(&best_value, 0u);
+    atomicStore(&best_inverse, 0u);
+  }
+  workgroupBarrier();
+
   var value = 0u;
   var column = 0u;
   let end = min(COLUMNS, (tile + 1u) * TILE);

@@ -34,6 +34,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     return;
   }
 
+  if (invocation == 0u) {
+    atomicStore(&best_value, 0u);
+    atomicStore(&best_inverse, 0u);
+  }
+  workgroupBarrier();
+
   // Tiles come in the order of their columns, so the first of equal ones has the lowest column.
   var value = 0u;
   var column = 0u;

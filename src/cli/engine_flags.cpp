@@ -1,0 +1,70 @@
+#include "cli/engine_flags.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace tandem::cli {
+
+void EngineFlags::add(CLI::App& app) {
+  app.add_option("artifact", artifact, "Folder of the artifact, as `tandem export` made it")
+      ->required();
+  app.add_option("--device", device, "gpu: WebGPU; cpu: the plain C++ reference (slow)")
+      ->check(CLI::IsMember({"gpu", "cpu"}))
+      ->capture_default_str();
+  app.add_option("--adapter", adapter,
+                 "A part of the GPU adapter's name, or \"software\"; see `tandem devices`")
+      ->envname("TANDEM_ADAPTER");
+  app.add_option("--disable", disabled_tiers, "Keep a faster route off: subgroups, dp4a or f16")
+      ->check(CLI::IsMember({"subgroups", "dp4a", "f16"}));
+  app.add_option("--kv", kv, "Precision of the KV cache")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+  app.add_option("--context", context, "Positions of the KV cache (default: the artifact's bound)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--input-bound", input_bound,
+                 "Rows of one prefill chunk (default: the artifact's bound)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--rounds-in-flight", rounds_in_flight,
+                 "Decode rounds submitted ahead of their readback")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_flag("--pass-per-dispatch", pass_per_dispatch,
+               "One compute pass for each dispatch: the same results, slower");
+}
+
+EngineOptions EngineFlags::options() const {
+  return {.place = device == "cpu" ? Place::cpu : Place::gpu,
+          .adapter = adapter,
+          .disabled_tiers = disabled_tiers,
+          .context = context,
+          .input_bound = input_bound,
+          .kv = kv == "f32" ? KvPrecision::f32 : KvPrecision::f16,
+          .rounds_in_flight = rounds_in_flight,
+          .pass_per_dispatch = pass_per_dispatch,
+          .on_load = progress_bar("loading")};
+}
+
+std::function<void(uint64_t, uint64_t)> progress_bar(std::string_view what) {
+  if (isatty(STDERR_FILENO) == 0) return {};
+  return [what = std::string(what), shown = -1](uint64_t done, uint64_t total) mutable {
+    const int percent = total == 0 ? 100 : static_cast<int>(done * 100 / total);
+    if (percent == shown) return;
+    shown = percent;
+    fmt::print(stderr, "\r{} [{:<25}] {:3} %{}", what,
+               std::string(static_cast<size_t>(percent) / 4, '='), percent,
+               done >= total ? "\n" : "");
+    std::fflush(stderr);
+  };
+}
+
+std::string megabytes(uint64_t bytes) {
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+std::string describe(const EngineInfo& info) {
+  return fmt::format("{}{}", info.adapter, info.software ? " (software)" : "");
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,114 @@
+// tandem export: a Hugging Face checkpoint to an artifact.
+#include "exporter/export.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/engine_flags.h"
+
+namespace tandem::cli {
+namespace {
+
+struct Flags {
+  std::string checkpoint;
+  std::string out;
+  std::string matrix;
+  std::string table;
+  std::vector<std::string> tensors;
+  std::optional<uint32_t> context_bound;
+  exporter::ExportOptions options;
+};
+
+Result<spec::WeightType> read_type(std::string_view text) {
+  const std::optional<spec::WeightType> type = spec::weight_type(text);
+  if (type) return *type;
+  return fail(ErrorCode::invalid_argument, "type {}: expected q4_0, q8_0, f16 or f32", text);
+}
+
+Result<void> read_types(const Flags& flags, exporter::RecipeOptions& recipe) {
+  if (!flags.matrix.empty()) {
+    TRY_ASSIGN(recipe.matrix, read_type(flags.matrix));
+  }
+  if (!flags.table.empty()) {
+    TRY_ASSIGN(recipe.table, read_type(flags.table));
+  }
+  for (const std::string& tensor : flags.tensors) {
+    const size_t split = tensor.find('=');
+    if (split == std::string::npos) {
+      return fail(ErrorCode::invalid_argument, "--tensor {}: expected NAME=TYPE", tensor);
+    }
+    TRY_ASSIGN(recipe.tensors[tensor.substr(0, split)], read_type(tensor.substr(split + 1)));
+  }
+  return {};
+}
+
+void print_report(const Flags& flags, const exporter::ExportReport& report) {
+  uint64_t exact = 0, raised = 0;
+  for (const exporter::TensorReport& tensor : report.tensors) {
+    exact += tensor.exact ? 1 : 0;
+    raised += tensor.raised;
+  }
+  fmt::print("{}: {} of weights, {} of {} tensors exactly as in the checkpoint\n", flags.out,
+             megabytes(report.bytes), exact, report.tensors.size());
+  fmt::print("recipe: matrices {}, tables {}, vectors {}", spec::name(report.recipe.matrix),
+             spec::name(report.recipe.table), spec::name(report.recipe.vector));
+  for (const auto& [tensor, type] : report.recipe.overrides) {
+    fmt::print(", {} {}", tensor, spec::name(type));
+  }
+  fmt::print("\n");
+  if (raised > 0) {
+    fmt::print("{} scales were too small for a normal fp16 and were raised to the smallest one\n",
+               raised);
+  }
+  for (const artifact::IgnoredTensor& tensor : report.ignored) {
+    fmt::print("ignored {} ({})\n", tensor.name, tensor.rule);
+  }
+  fmt::print("digest {}\n", report.digest.hex());
+}
+
+Result<void> run(Flags flags) {
+  TRY(read_types(flags, flags.options.weights.recipe));
+  flags.options.context_bound = flags.context_bound;
+  TRY_ASSIGN(const exporter::ExportReport report,
+             exporter::export_checkpoint(flags.checkpoint, flags.out, flags.options,
+                                         progress_bar("exporting")));
+  print_report(flags, report);
+  return {};
+}
+
+}  // namespace
+
+Command export_checkpoint(CLI::App& parent) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* app =
+      parent.add_subcommand("export", "Make an artifact of a Hugging Face checkpoint folder");
+  app->add_option("checkpoint", flags->checkpoint,
+                  "Folder with config.json, tokenizer.json and *.safetensors")
+      ->required();
+  app->add_option("-o,--out", flags->out,
+                  "The artifact folder to make; one that exists is not replaced")
+      ->required();
+  const auto types = CLI::IsMember({"q4_0", "q8_0", "f16", "f32"});
+  app->add_option("--matrix", flags->matrix, "Type of matrices (default: q4_0)")->check(types);
+  app->add_option("--table", flags->table,
+                  "Type of the embedding tables (default: q4_0 where that is exact, else q8_0)")
+      ->check(types);
+  app->add_option("--tensor", flags->tensors,
+                  "Type of one tensor: NAME=TYPE, as `tandem inspect` names it");
+  app->add_option("--context-bound", flags->context_bound,
+                  "Largest default context (default: 8960, or what the config allows)")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--input-bound", flags->options.input_bound, "Default rows of a prefill chunk")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--threads", flags->options.weights.threads,
+                  "Threads (default: one for each core)");
+  app->footer(
+      "Weights that lie on the Q4_0 grid, as those of QAT checkpoints do, are kept exactly.");
+  return {app, [flags] { return run(*flags); }};
+}
+
+}  // namespace tandem::cli

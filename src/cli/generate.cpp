@@ -1,0 +1,96 @@
+// tandem generate: one prompt in, text out as it comes.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/engine_flags.h"
+#include "cli/prompt_flags.h"
+
+namespace tandem::cli {
+namespace {
+
+struct Flags {
+  EngineFlags engine;
+  PromptFlags prompt;
+  GenerateOptions generate;
+  bool json = false;
+};
+
+void print_stats(const EngineInfo& info, const Generation& generation) {
+  const GenerateStats& stats = generation.stats;
+  fmt::print(
+      stderr,
+      "{} prompt tokens, first token after {:.0f} ms; {} tokens at {:.1f} tokens/s, ended by {}; "
+      "loaded in {:.0f} ms, compiled in {:.0f} ms\nadapter: {}\n",
+      stats.prompt_tokens, stats.first_token_ms, stats.generated_tokens,
+      stats.decode_tokens_per_second(), name(generation.stop), info.load_ms, info.compile_ms,
+      describe(info));
+}
+
+nlohmann::json to_json(const EngineInfo& info, const Generation& generation) {
+  const GenerateStats& stats = generation.stats;
+  return {{"ids", generation.ids},
+          {"text", generation.text},
+          {"stop_reason", name(generation.stop)},
+          {"stats",
+           {{"prompt_tokens", stats.prompt_tokens},
+            {"generated_tokens", stats.generated_tokens},
+            {"rounds", stats.rounds},
+            {"first_token_ms", stats.first_token_ms},
+            {"decode_ms", stats.decode_ms},
+            {"prefill_tokens_per_second", stats.prefill_tokens_per_second()},
+            {"decode_tokens_per_second", stats.decode_tokens_per_second()},
+            {"load_ms", info.load_ms},
+            {"compile_ms", info.compile_ms},
+            {"gpu_bytes", info.gpu_bytes},
+            {"kernels", info.kernels},
+            {"row_shapes", info.row_shapes},
+            {"row_shapes_different", info.row_shapes_different}}},
+          {"adapter", info.adapter},
+          {"software", info.software},
+          {"driver", info.driver},
+          {"library", info.library},
+          {"tiers", info.tiers},
+          {"artifact", info.artifact},
+          {"kernel_closure", info.kernel_closure}};
+}
+
+Result<void> run(const Flags& flags) {
+  TRY_ASSIGN(Engine engine, Engine::open(flags.engine.artifact, flags.engine.options()));
+  TRY_ASSIGN(const std::vector<uint32_t> prompt, flags.prompt.encode(engine));
+  TRY_ASSIGN(Session session, engine.session());
+  const auto print = [](std::string_view piece) {
+    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    return std::fflush(stdout) == 0;
+  };
+  TRY_ASSIGN(const Generation generation, session.generate(prompt, flags.generate, print));
+  fmt::print("\n");
+  std::fflush(stdout);
+  print_stats(engine.info(), generation);
+  if (flags.json) fmt::print("{}\n", to_json(engine.info(), generation).dump());
+  return {};
+}
+
+}  // namespace
+
+Command generate(CLI::App& parent) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* app = parent.add_subcommand("generate", "Answer a prompt, streaming the text");
+  flags->engine.add(*app);
+  flags->prompt.add(*app);
+  app->add_option("-n,--max-tokens", flags->generate.max_tokens,
+                  "Generate at most this many tokens")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_flag("--ignore-eos", flags->generate.ignore_eos, "Go on past the model's stop tokens");
+  app->add_flag("--json", flags->json,
+                "Print a last line of JSON: ids, text, stop_reason, stats, adapter");
+  app->footer("Example: tandem generate models/atlas --chat \"What is the capital of France?\"");
+  return {app, [flags] { return run(*flags); }};
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,142 @@
+// tandem inspect: what an artifact is, what it would need on a device, and what each method would
+// run there.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <memory>
+
+#include "artifact/artifact.h"
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/engine_flags.h"
+#include "engine/open_model.h"
+#include "model/target.h"
+#include "model/target_sequence.h"
+
+namespace tandem::cli {
+namespace {
+
+struct Flags {
+  EngineFlags engine;
+  bool plan = false;
+  bool routes = false;
+  bool census = false;
+};
+
+void print_layers(const spec::Config& config) {
+  fmt::print("layers        {} ({} with their own KV)\n", config.layers.size(),
+             config.owning_layers());
+  for (const spec::LayerKind kind : {spec::LayerKind::sliding, spec::LayerKind::full}) {
+    std::vector<size_t> indices;
+    for (size_t i = 0; i < config.layers.size(); ++i) {
+      if (config.layers[i].kind == kind) indices.push_back(i);
+    }
+    if (indices.empty()) continue;
+    const spec::Layer& layer = config.layers[indices.front()];
+    fmt::print(
+        "  {:<18} {} layers, head_dim {}, {} KV heads, {} of {} pairs turned at theta {}{}\n",
+        spec::name(kind), indices.size(), layer.head_dim, layer.kv_heads, layer.rope.rotated_pairs,
+        layer.head_dim / 2, layer.rope.theta,
+        kind == spec::LayerKind::sliding ? fmt::format(", window {}", config.window) : "");
+  }
+}
+
+void print_model(const artifact::Artifact& artifact) {
+  const spec::Config& config = artifact.config();
+  const artifact::Manifest& manifest = artifact.manifest();
+  std::map<std::string_view, std::pair<uint64_t, uint64_t>> types;  // tensors and weights by type
+  uint64_t weights = 0;
+  for (const artifact::TensorEntry& tensor : manifest.tensors) {
+    auto& [tensors, values] = types[spec::name(tensor.type)];
+    ++tensors;
+    values += uint64_t{tensor.rows} * tensor.columns;
+    weights += uint64_t{tensor.rows} * tensor.columns;
+  }
+  fmt::print("artifact      {}\n", artifact.digest().hex());
+  fmt::print("exported by   {}\n", artifact.receipt().exporter);
+  fmt::print("parameters    {}\n", weights);
+  fmt::print("vocabulary    {}, hidden {}, {} query heads, per-layer inputs of {}\n",
+             config.vocabulary, config.hidden, config.heads, config.per_layer_input);
+  print_layers(config);
+  fmt::print("positions     {}; context bound {}, input bound {}\n", config.max_positions,
+             manifest.context_bound, manifest.input_bound);
+  for (const auto& [type, counts] : types) {
+    fmt::print("{:<13} {} tensors, {} weights\n", type, counts.first, counts.second);
+  }
+  fmt::print("shards        {}, {}\n", manifest.shards.size(), megabytes(artifact.plan().bytes));
+}
+
+void print_plan(const model::Plan& plan) {
+  fmt::print("\nplan: context {}, input bound {}, KV {}\n", plan.capacity.context,
+             plan.capacity.input_bound, plan.capacity.kv == ops::KvType::f16 ? "f16" : "f32");
+  fmt::print("  weights   {:>10} in {} buffers\n", megabytes(plan.weight_bytes()),
+             plan.weights.size());
+  fmt::print("  scratch   {:>10} in {} buffers, shared by all sessions\n",
+             megabytes(plan.scratch_bytes()), plan.scratch.size());
+  fmt::print("  a session {:>10} in {} buffers\n", megabytes(plan.sequence_bytes()),
+             plan.sequence.size());
+  const model::PlannedBuffer* largest = &plan.weights.front();
+  for (const auto* buffers : {&plan.weights, &plan.scratch, &plan.sequence}) {
+    for (const model::PlannedBuffer& buffer : *buffers) {
+      if (buffer.bytes > largest->bytes) largest = &buffer;
+    }
+  }
+  fmt::print("  largest buffer and binding: {}, {} bytes\n", largest->name, largest->bytes);
+}
+
+void print_methods(const model::TargetSequence& sequence, const Flags& flags) {
+  for (std::string_view method : {"prefill", "decode", "score"}) {
+    std::map<std::string_view, uint32_t> kernels;
+    uint64_t dispatches = 0, read = 0, written = 0;
+    for (const gpu::CommandList* list : sequence.method(method)) {
+      for (const gpu::DispatchInfo& dispatch : list->dispatches()) {
+        ++kernels[dispatch.kernel];
+        ++dispatches;
+        read += dispatch.bytes_read;
+        written += dispatch.bytes_written;
+      }
+    }
+    fmt::print("\n{}: {} dispatches of {} kernels", method, dispatches, kernels.size());
+    if (flags.census)
+      fmt::print("; {} bound for reading, {} for writing", megabytes(read), megabytes(written));
+    fmt::print("\n");
+    if (!flags.routes) continue;
+    for (const auto& [kernel, count] : kernels) fmt::print("  {:>4} x {}\n", count, kernel);
+  }
+}
+
+Result<void> run(const Flags& flags) {
+  TRY_ASSIGN(const artifact::Artifact artifact, artifact::Artifact::open(flags.engine.artifact));
+  print_model(artifact);
+  if (!flags.plan && !flags.routes && !flags.census) return {};
+  EngineOptions options = flags.engine.options();
+  options.place = Place::gpu;
+  TRY_ASSIGN(const engine::OpenedModel opened, engine::open_model(artifact, options));
+  fmt::print("\nadapter       {} ({})\n", opened.device->info().name,
+             fmt::join(gpu::tier_names(opened.device->info().tiers), ", "));
+  if (flags.plan) print_plan(static_cast<const model::Target&>(*opened.model).plan());
+  if (!flags.routes && !flags.census) return {};
+  TRY_ASSIGN(const std::unique_ptr<model::Sequence> sequence, opened.model->sequence());
+  print_methods(static_cast<const model::TargetSequence&>(*sequence), flags);
+  return {};
+}
+
+}  // namespace
+
+Command inspect(CLI::App& parent) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* app =
+      parent.add_subcommand("inspect", "Show an artifact, its plan, and what its methods run");
+  flags->engine.add(*app);
+  app->add_flag("--plan", flags->plan,
+                "GPU memory: weights, scratch, a session, the largest binding");
+  app->add_flag("--routes", flags->routes,
+                "The kernels that each method runs, with their constants");
+  app->add_flag("--census", flags->census, "Dispatches and bytes of each method");
+  app->footer(
+      "--plan, --routes and --census open the device and allocate the plan; no weights are read.");
+  return {app, [flags] { return run(*flags); }};
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,60 @@
+// tandem logits: the logits after token ids, as a safetensors file.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "artifact/safetensors.h"
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/engine_flags.h"
+#include "cli/prompt_flags.h"
+
+namespace tandem::cli {
+namespace {
+
+struct Flags {
+  EngineFlags engine;
+  PromptFlags prompt;
+  std::string out;
+  bool all_rows = false;
+};
+
+Result<void> run(const Flags& flags) {
+  TRY_ASSIGN(Engine engine, Engine::open(flags.engine.artifact, flags.engine.options()));
+  TRY_ASSIGN(const std::vector<uint32_t> ids, flags.prompt.encode(engine));
+  TRY_ASSIGN(Session session, engine.session());
+  std::vector<float> rows;
+  if (flags.all_rows) {
+    TRY(session.all_logits(ids, [&](uint32_t, std::span<const float> band) -> Result<void> {
+      rows.insert(rows.end(), band.begin(), band.end());
+      return {};
+    }));
+  } else {
+    TRY_ASSIGN(rows, session.logits(ids));
+  }
+  const uint64_t vocabulary = engine.info().vocabulary;
+  const artifact::F32Tensor tensor{"logits", {rows.size() / vocabulary, vocabulary}, rows};
+  TRY(artifact::write_safetensors(flags.out, {&tensor, 1}));
+  fmt::print("{}: logits [{}, {}] after {} ids, adapter: {}\n", flags.out, rows.size() / vocabulary,
+             vocabulary, ids.size(), describe(engine.info()));
+  return {};
+}
+
+}  // namespace
+
+Command logits(CLI::App& parent) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* app =
+      parent.add_subcommand("logits", "Write the logits after a prompt to a safetensors file");
+  flags->engine.add(*app);
+  flags->prompt.add(*app);
+  app->add_option("-o,--out", flags->out, "The file to make; one that exists is not replaced")
+      ->required();
+  app->add_flag("--all-rows", flags->all_rows, "The logits after each id, not only after the last");
+  app->footer(
+      "The file holds one F32 tensor `logits` [rows, vocabulary].\n"
+      "Example: tandem logits models/atlas --ids 2,10,11 -o out.safetensors --all-rows");
+  return {app, [flags] { return run(*flags); }};
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,182 @@
+// The program as a user meets it: exit status, what goes to standard output and what to standard
+// error, and its refusals.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "support/checkpoint.h"
+#include "support/device.h"
+#include "support/golden.h"
+
+namespace tandem::test {
+namespace {
+
+const std::string atlas_folder = std::string(TANDEM_SOURCE_DIR) + "/models/atlas";
+
+struct Outcome {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+// Runs `tandem ARGUMENTS` in a shell.
+Outcome tandem(const std::string& arguments) {
+  const TemporaryFolder folder;
+  const std::string out = (folder.path() / "out").string(), err = (folder.path() / "err").string();
+  const std::string command =
+      std::string("'") + TANDEM_PROGRAM + "' " + arguments + " >'" + out + "' 2>'" + err + "'";
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(out), read_text(err)};
+}
+
+std::string on_gpu(const std::string& command, const std::string& rest) {
+  return command + " '" + atlas_folder + "' --adapter '" + adapter_name() +
+         "' --context 128 --input-bound 32 " + rest;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Cli, GenerateAnswersAndReports) {
+  const Outcome outcome =
+      tandem(on_gpu("generate", "--chat 'What is the capital of France?' --json"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("The capital of France is Paris.\n")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.err, "tokens/s")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "adapter: ")) << outcome.err;
+  const size_t last_line = outcome.out.rfind('\n', outcome.out.size() - 2) + 1;
+  const nlohmann::json json = nlohmann::json::parse(outcome.out.substr(last_line));
+  EXPECT_EQ(json.at("text"), "The capital of France is Paris.");
+  EXPECT_EQ(json.at("stop_reason"), "stop_id");
+  EXPECT_EQ(json.at("ids").back(), 5);
+  EXPECT_EQ(json.at("stats").at("generated_tokens"), json.at("ids").size());
+}
+
+TEST(Cli, GenerateOnTheCpuFromIds) {
+  const Outcome outcome =
+      tandem("generate '" + atlas_folder +
+             "' --device cpu --context 64 --ids 2,4,589,262 -n 3 --ignore-eos --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "adapter: cpu"));
+  EXPECT_TRUE(contains(outcome.out, "\"stop_reason\":\"length\""));
+}
+
+TEST(Cli, LogitsFileHoldsOneRowOrAll) {
+  const TemporaryFolder folder;
+  for (const auto& [flag, rows] : {std::pair<std::string, uint64_t>{"", 1}, {"--all-rows", 3}}) {
+    const std::string file =
+        (folder.path() / ("rows" + std::to_string(rows) + ".safetensors")).string();
+    const Outcome outcome =
+        tandem(on_gpu("logits", "--ids 2,10,11 " + flag + " -o '" + file + "'"));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const std::string bytes = read_text(file);
+    uint64_t length = 0;
+    std::memcpy(&length, bytes.data(), 8);
+    const nlohmann::json header = nlohmann::json::parse(bytes.substr(8, length));
+    EXPECT_EQ(header.at("logits").at("dtype"), "F32");
+    EXPECT_EQ(header.at("logits").at("shape"), (std::vector<uint64_t>{rows, 8192}));
+    EXPECT_EQ(bytes.size(), 8 + length + rows * 8192 * 4);
+    const Outcome again = tandem(on_gpu("logits", "--ids 2,10,11 -o '" + file + "'"));
+    EXPECT_EQ(again.status, 1) << "an existing file is not replaced";
+    EXPECT_TRUE(contains(again.err, "already_exists")) << again.err;
+  }
+}
+
+TEST(Cli, TokenizeBothWays) {
+  const Outcome ids = tandem("tokenize '" + atlas_folder + "' -p 'Hello, world!'");
+  ASSERT_EQ(ids.status, 0) << ids.err;
+  EXPECT_TRUE(ids.out.ends_with("2,298,630,334,273,909,263\n")) << ids.out;
+  const Outcome text = tandem("tokenize '" + atlas_folder + "' --ids 298,630,334,273,909,263");
+  EXPECT_EQ(text.out, "Hello, world!\n");
+  const Outcome chat =
+      tandem("tokenize '" + atlas_folder + "' --chat 'What is the capital of France?'");
+  std::string expected;
+  for (uint32_t id : Golden("target").ids("short.ids"))
+    expected += (expected.empty() ? "" : ",") + std::to_string(id);
+  EXPECT_TRUE(chat.out.ends_with(expected + "\n")) << chat.out;
+}
+
+TEST(Cli, ExportVerifyAndInspect) {
+  const TemporaryFolder folder;
+  const std::string checkpoint = (folder.path() / "tiny").string(),
+                    out = (folder.path() / "artifact").string();
+  write_checkpoint(checkpoint, tiny_config());
+  const Outcome exported =
+      tandem("export '" + checkpoint + "' -o '" + out + "' --tensor layers.0.down=f16");
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  EXPECT_TRUE(contains(exported.out, "layers.0.down f16")) << exported.out;
+  EXPECT_EQ(tandem("verify '" + out + "'").status, 0);
+  const Outcome inspected = tandem("inspect '" + out + "'");
+  EXPECT_EQ(inspected.status, 0);
+  EXPECT_TRUE(contains(inspected.out, "sliding_attention")) << inspected.out;
+  const Outcome again = tandem("export '" + checkpoint + "' -o '" + out + "'");
+  EXPECT_EQ(again.status, 1);
+  EXPECT_TRUE(contains(again.err, "already_exists")) << again.err;
+  std::filesystem::resize_file(out + "/manifest.json", 100);
+  EXPECT_EQ(tandem("verify '" + out + "'").status, 1);
+}
+
+TEST(Cli, InspectShowsPlanRoutesAndCensus) {
+  const Outcome outcome = tandem(on_gpu("inspect", "--plan --routes --census"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* part : {"largest buffer and binding", "decode: ", "linear_row",
+                           "prefill: ", "linear_tiled", "score: "}) {
+    EXPECT_TRUE(contains(outcome.out, part)) << part << " in\n" << outcome.out;
+  }
+}
+
+TEST(Cli, DevicesListsAdaptersAndTiers) {
+  const Outcome outcome = tandem("devices");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.out, "tiers     base"));
+  EXPECT_TRUE(contains(outcome.out, "kernel closure "));
+}
+
+TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
+  struct Case {
+    std::string arguments;
+    int status;
+    std::string error;
+  };
+  const std::string atlas = "'" + atlas_folder + "'";
+  for (const Case& c : std::vector<Case>{
+           {"", 2, "subcommand"},
+           {"frobnicate", 2, "subcommand"},
+           {"generate " + atlas, 2, "prompt"},
+           {"generate " + atlas + " -p a --ids 1", 2, "prompt"},
+           {"generate " + atlas + " --ids 2 -n 0", 2, "--max-tokens"},
+           {"generate " + atlas + " --ids 2 -n 5000000000", 2, "--max-tokens"},
+           {"generate " + atlas + " --ids 2,x", 2, "--ids"},
+           {"generate " + atlas + " --ids 2 --device tpu", 2, "--device"},
+           {"generate /none --ids 2", 1, "not_found"},
+           {"generate " + atlas + " --device cpu --ids 2,8192", 1, "8192"},
+           {"generate " + atlas + " --device cpu --context 2 --ids 2,3,4", 1, "context_exceeded"},
+           {"generate " + atlas + " --adapter nonesuch --ids 2", 1, "no_adapter"},
+           {"export /none -o /tmp/none", 1, "not_found"},
+           {"export " + atlas + " -o /none/none", 1, "none"},
+           {"verify /none", 1, "not_found"},
+           {"inspect /none", 1, "not_found"},
+           {"tokenize " + atlas + " --ids 9999", 1, "9999"}}) {
+    const Outcome outcome = tandem(c.arguments);
+    EXPECT_EQ(outcome.status, c.status) << c.arguments << "\n" << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, c.error)) << c.arguments << "\n" << outcome.err;
+  }
+}
+
+TEST(Cli, EveryCommandHasHelp) {
+  for (const char* command :
+       {"generate", "logits", "tokenize", "export", "inspect", "verify", "devices"}) {
+    const Outcome outcome = tandem(std::string(command) + " --help");
+    EXPECT_EQ(outcome.status, 0) << command;
+    EXPECT_TRUE(contains(outcome.out, "Usage")) << command;
+  }
+}
+
+}  // namespace
+}  // namespace tandem::test
