@@ -51,14 +51,14 @@ std::string_view trim(std::string_view text) {
 }
 
 Result<uint32_t> control_token(const Tokenizer& tokenizer, std::string_view content) {
-  const auto id = tokenizer.added_token(content);
-  if (!id) {
+  const AddedToken* token = tokenizer.added_token(content);
+  if (!token || !token->special) {  // text could spell one that is not special
     return fail(ErrorCode::malformed_text,
-                "chat template: the tokenizer has no token '{}', which the template uses; use the "
-                "checkpoint's own tokenizer.json",
+                "chat template: the tokenizer has no special token '{}', which the template uses; "
+                "export the model with the checkpoint's own tokenizer.json",
                 content);
   }
-  return *id;
+  return token->id;
 }
 
 Result<void> append_text(const Tokenizer& tokenizer, std::string_view text,

@@ -1,8 +1,6 @@
 // Encoding and decoding over the loaded table.
 #include "text/tokenizer.h"
 
-#include <algorithm>
-
 #include "text/utf8.h"
 
 namespace tandem::text {
@@ -120,10 +118,9 @@ std::string_view Tokenizer::piece(uint32_t id) const {
   return id < size() ? table_.piece(id) : std::string_view();
 }
 
-std::optional<uint32_t> Tokenizer::added_token(std::string_view content) const {
+const AddedToken* Tokenizer::added_token(std::string_view content) const {
   const auto index = added_.exact(content);
-  if (!index) return std::nullopt;
-  return table_.added[*index].id;
+  return index ? &table_.added[*index] : nullptr;
 }
 
 }  // namespace tandem::text

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,7 +46,8 @@ class Tokenizer {
 
   uint32_t size() const { return table_.size(); }
   uint32_t bos() const { return table_.bos; }
-  std::optional<uint32_t> added_token(std::string_view content) const;
+  // The added token that is spelled so, or null.
+  const AddedToken* added_token(std::string_view content) const;
   // The sha256 of the tokenizer.json that the table was compiled from.
   const Digest& source() const { return table_.source; }
 

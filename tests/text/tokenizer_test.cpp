@@ -46,11 +46,11 @@ TEST(Tokenizer, SpecialTokensAreParsedOnlyWhenAsked) {
   EXPECT_EQ(test::pieces(tiny(), text, {.parse_special = true}), "<bos>|ab|<|turn>|<tab>");
   const Ids plain = tiny().encode(text).value();
   for (const char* special : {"<pad>", "<bos>", "<|turn>", "<turn|>"}) {
-    const uint32_t id = tiny().added_token(special).value();
+    const uint32_t id = tiny().added_token(special)->id;
     EXPECT_EQ(std::count(plain.begin(), plain.end(), id), 0) << special;
   }
   EXPECT_EQ(tiny().decode(plain).value(), text);
-  EXPECT_EQ(plain.back(), tiny().added_token("<tab>").value());
+  EXPECT_EQ(plain.back(), tiny().added_token("<tab>")->id);
 }
 
 TEST(Tokenizer, BosStandsInFrontWhenAsked) {
@@ -112,7 +112,10 @@ TEST(Tokenizer, RefusesIdsThatAreNoTokens) {
 }
 
 TEST(Tokenizer, KnowsAddedTokensByTheirWholeSpelling) {
-  EXPECT_EQ(tiny().added_token("<|turn>"), 2u);
+  ASSERT_TRUE(tiny().added_token("<|turn>"));
+  EXPECT_EQ(tiny().added_token("<|turn>")->id, 2u);
+  EXPECT_TRUE(tiny().added_token("<|turn>")->special);
+  EXPECT_FALSE(tiny().added_token("<tab>")->special);
   for (const char* other : {"", "<", "<|turn", "<|turn>x", "ab", "<0x41>"}) {
     EXPECT_FALSE(tiny().added_token(other)) << other;
   }
