@@ -22,7 +22,7 @@ ifneq ($(CCACHE),)
   export CMAKE_CXX_COMPILER_LAUNCHER ?= $(CCACHE)
 endif
 
-.PHONY: help setup demo release dev asan test test-long format check-format clean
+.PHONY: help setup demo release dev asan test test-long gemma-tokenizer format check-format clean
 .NOTPARALLEL:
 
 help:
@@ -62,9 +62,13 @@ test: dev asan
 	$(CTEST) --test-dir build/dev -LE '^long$$'
 	$(CTEST) --test-dir build/asan -L '^cpu$$' -LE '^long$$'
 
-test-long: dev asan
+test-long: gemma-tokenizer dev asan
 	$(CTEST) --test-dir build/dev
 	$(CTEST) --test-dir build/asan -L '^cpu$$'
+
+# The long tests of text/ read it; it is not ours to keep in the source tree.
+gemma-tokenizer:
+	tools/fetch_gemma_tokenizer.sh build/deps/gemma-tokenizer
 
 format:
 	$(FORMAT) -i
