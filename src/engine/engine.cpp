@@ -1,3 +1,4 @@
+// Opening an artifact and generating from it: the public API over model, text and artifact.
 #include "tandem/engine.h"
 
 #include <chrono>

@@ -83,9 +83,9 @@ Result<GpuBuffer> Device::State::create_buffer(uint64_t bytes, WGPUBufferUsage u
   wait_for(instance.get(), memory.end());
   wait_for(instance.get(), validation.end());
   TRY(errors.take());
-  for (const auto& error : {memory.error, validation.error}) {
-    if (error) {
-      return fail(error->code, "buffer {} of {} bytes: {}", label, bytes, error->message);
+  for (const std::optional<Error>* error : {&memory.error, &validation.error}) {
+    if (*error) {
+      return fail((*error)->code, "buffer {} of {} bytes: {}", label, bytes, (*error)->message);
     }
   }
   if (!buffer) return fail(ErrorCode::out_of_memory, "buffer {} of {} bytes", label, bytes);

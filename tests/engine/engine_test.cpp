@@ -255,9 +255,9 @@ void ask(size_t count, size_t at_least) {
     const auto cpu = on_cpu.generate(prompt, {.max_tokens = 128});
     ASSERT_TRUE(gpu && cpu);
     EXPECT_EQ(gpu->ids, cpu->ids) << item.at("q");
-    if (gpu->text == item.at("a")) ++right;
+    if (gpu->text == item.at("a").get<std::string>()) ++right;
   }
-  RecordProperty("right", static_cast<int>(right));
+  ::testing::Test::RecordProperty("right", static_cast<int>(right));
   std::printf("%zu of %zu expected answers\n", right, count);
   EXPECT_GE(right, at_least);
 }

@@ -31,7 +31,7 @@ model::TensorTypes all(const spec::Config& config, spec::WeightType type) {
 }
 
 TEST(Plan, E2bFitsBindingsOf128MiB) {
-  const spec::Config config = geometry("e2b_config.json");
+  const spec::Config config = geometry("e2b.json");
   const auto plan = model::make_plan(config, all(config, spec::WeightType::q4_0),
                                      {.context = model::default_context}, small_device);
   ASSERT_TRUE(plan) << plan.error().message;
@@ -55,7 +55,7 @@ TEST(Plan, E2bFitsBindingsOf128MiB) {
 }
 
 TEST(Plan, RefusalsNameWhatIsTooLarge) {
-  const spec::Config config = geometry("e2b_config.json");
+  const spec::Config config = geometry("e2b.json");
   const model::TensorTypes types = all(config, spec::WeightType::q4_0);
   const auto refusal = [&](const model::Capacity& capacity, const gpu::Limits& limits) {
     const auto plan = model::make_plan(config, types, capacity, limits);
@@ -77,7 +77,7 @@ TEST(Plan, RefusalsNameWhatIsTooLarge) {
 }
 
 TEST(Plan, BoundsAreIndependent) {
-  const spec::Config config = geometry("e2b_config.json");
+  const spec::Config config = geometry("e2b.json");
   const model::TensorTypes types = all(config, spec::WeightType::q4_0);
   const auto bytes = [&](uint32_t context, uint32_t input_bound) {
     const auto plan = model::make_plan(
