@@ -39,6 +39,7 @@ struct AdapterInfo {
   std::string backend;  // "Vulkan", ...
   std::string library;  // the WebGPU library
   bool software = false;
+  bool timestamps = false;  // whether submissions can be timed
   Limits limits;
   Tiers tiers;
 };
@@ -52,6 +53,7 @@ struct DeviceOptions {
   // Off, kernels run faster and an index out of bounds is undefined behaviour; a library that
   // cannot switch the checks leaves them on.
   bool bounds_checks = true;
+  bool timestamps = true;  // asked for where the adapter has them
 };
 
 std::vector<std::string_view> tier_names(const Tiers& tiers);  // "base", "subgroups", ...
@@ -147,7 +149,9 @@ class CommandList {
   std::unique_ptr<State> state_;
 };
 
-enum class Passes { one_per_submission, one_per_dispatch };
+// How dispatches share compute passes. `timed` is one per dispatch, each between two timestamps;
+// it needs AdapterInfo::timestamps.
+enum class Passes { one_per_submission, one_per_dispatch, timed };
 
 // Command lists to run in order, each with its extent, and an optional range to read back
 // afterwards.
@@ -161,8 +165,15 @@ struct Submission {
   Passes passes = Passes::one_per_submission;
 };
 
-// Bytes on their way from the GPU; none, and ready at once, for a submission without read_back. The
-// device must outlive it.
+// When a dispatch ran, in nanoseconds of the GPU's own clock.
+struct DispatchTime {
+  DispatchInfo dispatch;
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = 0;
+};
+
+// Bytes, and times, on their way from the GPU; none, and ready at once, for a submission that is
+// not timed and reads nothing back. The device must outlive it.
 class Readback {
  public:
   Readback();
@@ -170,6 +181,9 @@ class Readback {
   Readback& operator=(Readback&&) noexcept;
   ~Readback();
   bool ready() const;
+  // Of a timed submission, once ready and before `take`: one for each dispatch, in order. The
+  // queries and their results belong to this submission alone, whatever else is in flight.
+  Result<std::vector<DispatchTime>> times() const;
   // The bytes, once ready; the error if the submission failed.
   Result<std::vector<std::byte>> take();
 
@@ -191,7 +205,7 @@ class Device {
   static Result<std::unique_ptr<Device>> open(const DeviceOptions& options);
   ~Device();
 
-  const AdapterInfo& info() const;  // tiers and limits as granted
+  const AdapterInfo& info() const;  // timestamps, tiers and limits as granted
 
   Result<Buffer> make_buffer(uint64_t bytes, std::string_view label);
   // Queued before any later submission. Offset and size must be multiples of 4.

@@ -42,6 +42,7 @@ using BindGroupOwner = Owner<WGPUBindGroup, wgpuBindGroupRelease>;
 using EncoderOwner = Owner<WGPUCommandEncoder, wgpuCommandEncoderRelease>;
 using PassOwner = Owner<WGPUComputePassEncoder, wgpuComputePassEncoderRelease>;
 using CommandBufferOwner = Owner<WGPUCommandBuffer, wgpuCommandBufferRelease>;
+using QuerySetOwner = Owner<WGPUQuerySet, wgpuQuerySetRelease>;
 
 inline WGPUStringView to_webgpu(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string from_webgpu(WGPUStringView text) {
@@ -105,6 +106,26 @@ struct PendingKernel {
   WGPUFuture pipeline;
 };
 
+// The timestamps of one submission's passes: two for each, in query sets of its own.
+class Timestamps {
+ public:
+  Timestamps() = default;  // of no pass
+  Timestamps(WGPUDevice device, std::vector<DispatchInfo> dispatches, GpuBuffer results);
+
+  WGPUPassTimestampWrites writes(size_t pass) const;
+  // Encodes the copy of all timestamps to the beginning of a buffer, after the passes.
+  void resolve(WGPUCommandEncoder encoder, WGPUBuffer target) const;
+  uint64_t bytes() const { return bytes_of(dispatches_.size()); }
+  static uint64_t bytes_of(size_t passes) { return passes * 2 * sizeof(uint64_t); }
+  // What the copied bytes say.
+  std::vector<DispatchTime> times(const std::byte* resolved) const;
+
+ private:
+  std::vector<DispatchInfo> dispatches_;
+  std::vector<QuerySetOwner> sets_;
+  GpuBuffer results_;
+};
+
 struct Device::State {
   // Destroyed in reverse order: the driver may report errors until the instance is gone.
   DriverErrors errors;
@@ -130,8 +151,11 @@ struct Device::State {
   Result<GpuBuffer> create_buffer(uint64_t bytes, WGPUBufferUsage usage, std::string_view label);
   // A staging buffer of at least this size.
   Result<GpuBuffer> take_staging(uint64_t bytes);
-  // Encodes a copy of the view, to be mapped after the submission.
-  Result<std::shared_ptr<Readback::State>> copy_out(WGPUCommandEncoder encoder, const View& source);
+  Result<Timestamps> make_timestamps(std::vector<DispatchInfo> dispatches);
+  // Encodes a copy of the view, if there is one, and of the times, to be mapped after the
+  // submission.
+  Result<std::shared_ptr<Readback::State>> copy_out(WGPUCommandEncoder encoder, const View& source,
+                                                    Timestamps timestamps);
 };
 
 }  // namespace tandem::gpu

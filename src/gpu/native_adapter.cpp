@@ -75,6 +75,7 @@ AdapterInfo info_of(WGPUInstance instance, WGPUAdapter adapter) {
       .backend = std::string(backend_name(native.backendType)),
       .library = TANDEM_WEBGPU_NAME,
       .software = native.adapterType == WGPUAdapterType_CPU,
+      .timestamps = wgpuAdapterHasFeature(adapter, WGPUFeatureName_TimestampQuery) != 0,
       .limits = limits_of(limits),
       .tiers = {
           .subgroups = wgpuAdapterHasFeature(adapter, WGPUFeatureName_Subgroups) != 0,
@@ -221,13 +222,14 @@ void report_to(DriverErrors& errors, WGPUDeviceDescriptor& descriptor) {
   };
 }
 
-// A device with the tiers and limits of `info`.
+// A device with the timestamps, tiers and limits of `info`.
 Result<DeviceOwner> request_device(WGPUInstance instance, WGPUAdapter adapter,
                                    const AdapterInfo& info, bool bounds_checks,
                                    DriverErrors& errors) {
   std::vector<WGPUFeatureName> features;
   if (info.tiers.subgroups) features.push_back(WGPUFeatureName_Subgroups);
   if (info.tiers.f16) features.push_back(WGPUFeatureName_ShaderF16);
+  if (info.timestamps) features.push_back(WGPUFeatureName_TimestampQuery);
   const WGPULimits limits = required_limits(adapter, info.limits);
   WGPUDeviceDescriptor descriptor = WGPU_DEVICE_DESCRIPTOR_INIT;
   descriptor.requiredFeatureCount = features.size();
@@ -241,6 +243,10 @@ Result<DeviceOwner> request_device(WGPUInstance instance, WGPUAdapter adapter,
   DawnToggles toggles;
   toggles.enabled_count = enabled.size();
   toggles.enabled = enabled.data();
+  // Timestamps are rounded to 65 us otherwise, which is longer than most dispatches take.
+  const char* const disabled[] = {"timestamp_quantization"};
+  toggles.disabled_count = std::size(disabled);
+  toggles.disabled = disabled;
   if (library_is_dawn()) descriptor.nextInChain = &toggles.chain;
 
   struct Answer {
@@ -290,6 +296,7 @@ Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
   TRY_ASSIGN(state->instance, make_instance());
   TRY_ASSIGN(const Adapter adapter, choose_adapter(state->instance.get(), options.adapter));
   state->info = adapter.info;
+  state->info.timestamps &= options.timestamps;
   Tiers& tiers = state->info.tiers;
   tiers.subgroups &= !options.disabled.subgroups;
   tiers.dp4a &= !options.disabled.dp4a;

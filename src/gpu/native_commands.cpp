@@ -22,6 +22,10 @@ struct Dispatch {
   uint64_t bytes_written = 0;
 };
 
+DispatchInfo info_of(const Dispatch& dispatch, const CompiledKernel& kernel) {
+  return {kernel.description, dispatch.grid, dispatch.bytes_read, dispatch.bytes_written};
+}
+
 std::string_view access_name(Access access) {
   switch (access) {
     case Access::uniform:
@@ -109,8 +113,7 @@ std::vector<DispatchInfo> CommandList::dispatches() const {
   const Device::State& device = *state_->device->state_;
   std::vector<DispatchInfo> infos;
   for (const Dispatch& dispatch : state_->dispatches) {
-    infos.push_back({device.kernels[dispatch.kernel].description, dispatch.grid,
-                     dispatch.bytes_read, dispatch.bytes_written});
+    infos.push_back(info_of(dispatch, device.kernels[dispatch.kernel]));
   }
   return infos;
 }
@@ -159,17 +162,22 @@ Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindi
   return {};
 }
 
-// Owns a staging buffer that is being mapped, is mapped, or has been copied out.
+// Owns a staging buffer that is being mapped, is mapped, or has been copied out: the timestamps,
+// then the bytes that are read back.
 struct Readback::State {
   Device::State* device;
-  GpuBuffer staging;
+  Timestamps timestamps;
   uint64_t bytes;
+  GpuBuffer staging;
   WGPUFuture mapping{};
   bool finished = false;
   std::optional<Error> error;
 
-  State(Device::State* owner, GpuBuffer buffer, uint64_t byte_count)
-      : device(owner), staging(std::move(buffer)), bytes(byte_count) {}
+  State(Device::State* owner, Timestamps queries, uint64_t byte_count, GpuBuffer buffer)
+      : device(owner),
+        timestamps(std::move(queries)),
+        bytes(byte_count),
+        staging(std::move(buffer)) {}
 
   ~State() {
     wgpuBufferUnmap(staging.buffer.get());
@@ -179,6 +187,8 @@ struct Readback::State {
       device->staging.push_back(std::move(staging));
     }
   }
+
+  uint64_t staged_bytes() const { return timestamps.bytes() + bytes; }
 
   void map() {
     WGPUBufferMapCallbackInfo callback = WGPU_BUFFER_MAP_CALLBACK_INFO_INIT;
@@ -191,7 +201,25 @@ struct Readback::State {
         readback.error = Error{ErrorCode::gpu_validation, from_webgpu(message)};
       }
     };
-    mapping = wgpuBufferMapAsync(staging.buffer.get(), WGPUMapMode_Read, 0, bytes, callback);
+    mapping =
+        wgpuBufferMapAsync(staging.buffer.get(), WGPUMapMode_Read, 0, staged_bytes(), callback);
+  }
+
+  bool ready() const { return finished || wait_for(device->instance.get(), mapping, 0); }
+
+  Result<void> check_ready() const {
+    if (ready()) return {};
+    return fail(ErrorCode::invalid_argument,
+                "a readback of {} bytes is taken before it is ready; wait for it first",
+                staged_bytes());
+  }
+
+  Result<const std::byte*> mapped() const {
+    TRY(device->errors.take());
+    if (error) return tl::unexpected<Error>(*error);
+    const void* range = wgpuBufferGetConstMappedRange(staging.buffer.get(), 0, staged_bytes());
+    if (!range) return fail(ErrorCode::internal, "a readback is ready but not mapped");
+    return static_cast<const std::byte*>(range);
   }
 };
 
@@ -200,25 +228,25 @@ Readback::Readback(Readback&&) noexcept = default;
 Readback& Readback::operator=(Readback&&) noexcept = default;
 Readback::~Readback() = default;
 
-bool Readback::ready() const {
-  return !state_ || state_->finished ||
-         wait_for(state_->device->instance.get(), state_->mapping, 0);
+bool Readback::ready() const { return !state_ || state_->ready(); }
+
+Result<std::vector<DispatchTime>> Readback::times() const {
+  if (!state_ || state_->timestamps.bytes() == 0) {
+    return fail(ErrorCode::invalid_argument,
+                "times of a submission that was not timed, or of which all is taken already");
+  }
+  TRY(state_->check_ready());
+  TRY_ASSIGN(const std::byte* mapped, state_->mapped());
+  return state_->timestamps.times(mapped);
 }
 
 Result<std::vector<std::byte>> Readback::take() {
   if (!state_) return std::vector<std::byte>();
-  if (!ready()) {
-    return fail(ErrorCode::invalid_argument,
-                "a readback of {} bytes is taken before it is ready; wait for it first",
-                state_->bytes);
-  }
+  TRY(state_->check_ready());
   const std::shared_ptr<State> state = std::move(state_);
-  TRY(state->device->errors.take());
-  if (state->error) return tl::unexpected<Error>(*std::move(state->error));
-  const void* mapped = wgpuBufferGetConstMappedRange(state->staging.buffer.get(), 0, state->bytes);
-  if (!mapped) return fail(ErrorCode::internal, "a readback is ready but not mapped");
-  const auto* bytes = static_cast<const std::byte*>(mapped);
-  return std::vector<std::byte>(bytes, bytes + state->bytes);
+  TRY_ASSIGN(const std::byte* mapped, state->mapped());
+  const std::byte* begin = mapped + state->timestamps.bytes();
+  return std::vector<std::byte>(begin, begin + state->bytes);
 }
 
 Result<GpuBuffer> Device::State::take_staging(uint64_t bytes) {
@@ -233,17 +261,26 @@ Result<GpuBuffer> Device::State::take_staging(uint64_t bytes) {
 }
 
 Result<std::shared_ptr<Readback::State>> Device::State::copy_out(WGPUCommandEncoder encoder,
-                                                                 const View& source) {
-  TRY_ASSIGN(WGPUBuffer buffer, buffer_of(source));
-  if (source.bytes == 0 || source.offset % 4 != 0 || source.bytes % 4 != 0) {
-    return fail(ErrorCode::gpu_validation,
-                "a readback of {} bytes at offset {}, expected multiples of 4, not empty",
-                source.bytes, source.offset);
+                                                                 const View& source,
+                                                                 Timestamps timestamps) {
+  WGPUBuffer buffer = nullptr;
+  if (source) {
+    TRY_ASSIGN(buffer, buffer_of(source));
+    if (source.bytes == 0 || source.offset % 4 != 0 || source.bytes % 4 != 0) {
+      return fail(ErrorCode::gpu_validation,
+                  "a readback of {} bytes at offset {}, expected multiples of 4, not empty",
+                  source.bytes, source.offset);
+    }
   }
-  TRY_ASSIGN(GpuBuffer target, take_staging(source.bytes));
-  wgpuCommandEncoderCopyBufferToBuffer(encoder, buffer, source.offset, target.buffer.get(), 0,
-                                       source.bytes);
-  return std::make_shared<Readback::State>(this, std::move(target), source.bytes);
+  const uint64_t bytes = source ? source.bytes : 0;
+  const uint64_t first_byte = timestamps.bytes();
+  TRY_ASSIGN(GpuBuffer target, take_staging(first_byte + bytes));
+  timestamps.resolve(encoder, target.buffer.get());
+  if (source) {
+    wgpuCommandEncoderCopyBufferToBuffer(encoder, buffer, source.offset, target.buffer.get(),
+                                         first_byte, bytes);
+  }
+  return std::make_shared<Readback::State>(this, std::move(timestamps), bytes, std::move(target));
 }
 
 namespace {
@@ -266,15 +303,22 @@ Result<SizedDispatch> size(const Dispatch& dispatch, const CompiledKernel& kerne
   return SizedDispatch{kernel.pipeline.get(), dispatch.bind_group.get(), *folded};
 }
 
-void encode(WGPUCommandEncoder encoder, std::span<const SizedDispatch> dispatches, Passes passes) {
+void encode(WGPUCommandEncoder encoder, std::span<const SizedDispatch> dispatches, Passes passes,
+            const Timestamps& timestamps) {
   PassOwner pass;
   for (const SizedDispatch& dispatch : dispatches) {
-    if (!pass) pass.reset(wgpuCommandEncoderBeginComputePass(encoder, nullptr));
+    WGPUComputePassDescriptor descriptor = WGPU_COMPUTE_PASS_DESCRIPTOR_INIT;
+    WGPUPassTimestampWrites writes;
+    if (passes == Passes::timed) {
+      writes = timestamps.writes(static_cast<size_t>(&dispatch - dispatches.data()));
+      descriptor.timestampWrites = &writes;
+    }
+    if (!pass) pass.reset(wgpuCommandEncoderBeginComputePass(encoder, &descriptor));
     wgpuComputePassEncoderSetPipeline(pass.get(), dispatch.pipeline);
     wgpuComputePassEncoderSetBindGroup(pass.get(), 0, dispatch.bind_group, 0, nullptr);
     wgpuComputePassEncoderDispatchWorkgroups(pass.get(), dispatch.workgroups.x,
                                              dispatch.workgroups.y, 1);
-    if (passes == Passes::one_per_dispatch || &dispatch == &dispatches.back()) {
+    if (passes != Passes::one_per_submission || &dispatch == &dispatches.back()) {
       wgpuComputePassEncoderEnd(pass.get());
       pass.reset();
     }
@@ -287,6 +331,8 @@ Result<Readback> Device::submit(const Submission& submission) {
   State& state = *state_;
   TRY(finish_kernels());
   std::vector<SizedDispatch> dispatches;
+  std::vector<DispatchInfo> infos;
+  const bool timed = submission.passes == Passes::timed;
   for (const Submission::Item& item : submission.items) {
     if (!item.commands || &item.commands->device() != this) {
       return fail(ErrorCode::gpu_validation,
@@ -297,14 +343,20 @@ Result<Readback> Device::submit(const Submission& submission) {
                  size(dispatch, state.kernels[dispatch.kernel], item.extent,
                       state.info.limits.max_workgroups_per_dimension));
       dispatches.push_back(sized);
+      if (timed) infos.push_back(info_of(dispatch, state.kernels[dispatch.kernel]));
     }
+  }
+  Timestamps timestamps;
+  if (timed) {
+    TRY_ASSIGN(timestamps, state.make_timestamps(std::move(infos)));
   }
 
   const EncoderOwner encoder(wgpuDeviceCreateCommandEncoder(state.device.get(), nullptr));
-  encode(encoder.get(), dispatches, submission.passes);
+  encode(encoder.get(), dispatches, submission.passes, timestamps);
   Readback readback;
-  if (submission.read_back) {
-    TRY_ASSIGN(readback.state_, state.copy_out(encoder.get(), submission.read_back));
+  if (submission.read_back || timed) {
+    TRY_ASSIGN(readback.state_,
+               state.copy_out(encoder.get(), submission.read_back, std::move(timestamps)));
   }
   const CommandBufferOwner commands(wgpuCommandEncoderFinish(encoder.get(), nullptr));
   const WGPUCommandBuffer command_buffer = commands.get();
