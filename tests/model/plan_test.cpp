@@ -65,7 +65,8 @@ TEST(Plan, RefusalsNameWhatIsTooLarge) {
   EXPECT_EQ(refusal({.context = 4096}, small_device), "accepted");
   EXPECT_NE(refusal({.context = config.max_positions + 1}, small_device).find("invalid_argument"),
             std::string::npos);
-  const std::string large = refusal({.context = config.max_positions}, small_device);
+  const std::string large =
+      refusal({.context = config.max_positions, .kv = ops::KvType::f32}, small_device);
   EXPECT_NE(large.find("limit_exceeded"), std::string::npos) << large;
   EXPECT_NE(large.find("134217728"), std::string::npos) << large;
   gpu::Limits tiny = small_device;
@@ -97,7 +98,7 @@ TEST(Plan, AtlasRunsAtLimitsOf64KiBWithTheSameBits) {
   const auto whole = make_target(atlas(), test_device(), options);
   gpu::Limits limits = test_device().info().limits;
   limits.max_buffer_bytes = limits.max_binding_bytes = 64 << 10;
-  const auto device = open_device({.adapter = "software", .limits = limits});
+  const auto device = open_device({.limits = limits});
   const auto split = make_target(atlas(), *device, options);
   for (const model::PlannedBuffer& buffer : split->plan().weights)
     ASSERT_LE(buffer.bytes, 64u << 10);
