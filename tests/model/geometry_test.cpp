@@ -77,7 +77,9 @@ INSTANTIATE_TEST_SUITE_P(
     Cases, Geometry,
     ::testing::Combine(::testing::Values("e2b_layers", "e4b_like", "k_eq_v", "e2b_scaled"),
                        ::testing::Values(Place::cpu, Place::gpu_f32, Place::gpu_f16)),
-    [](const auto& param_info) { return std::get<0>(param_info.param) + "_" + name(std::get<1>(param_info.param)); });
+    [](const auto& param_info) {
+      return std::get<0>(param_info.param) + "_" + name(std::get<1>(param_info.param));
+    });
 
 }  // namespace
 }  // namespace tandem::test

@@ -1,3 +1,4 @@
+// Rows of weights, parts of matrices, and the text of a route.
 #include "ops/op.h"
 
 #include <gtest/gtest.h>
