@@ -159,7 +159,7 @@ TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
            {"generate " + atlas + " --device cpu --context 2 --ids 2,3,4", 1, "context_exceeded"},
            {"generate " + atlas + " --adapter nonesuch --ids 2", 1, "no_adapter"},
            {"export /none -o /tmp/none", 1, "not_found"},
-           {"export " + atlas + " -o /none/none", 1, "none"},
+           {"export " + atlas + " -o /tmp/none", 1, "config.json"},
            {"verify /none", 1, "not_found"},
            {"inspect /none", 1, "not_found"},
            {"tokenize " + atlas + " --ids 9999", 1, "9999"}}) {
