@@ -152,11 +152,14 @@ Result<void> check(const Table& table) {
 }  // namespace
 
 std::string with_spaces(std::string_view text) {
-  std::string result(text);
-  for (size_t at = 0; (at = result.find(separator, at)) != std::string::npos; ++at) {
-    result.replace(at, separator.size(), " ");
+  std::string result;
+  while (true) {
+    const size_t at = text.find(separator);
+    result += text.substr(0, at);
+    if (at == std::string_view::npos) return result;
+    result += ' ';
+    text.remove_prefix(at + separator.size());
   }
-  return result;
 }
 
 std::vector<std::byte> write_table(const Table& table) {
