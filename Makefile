@@ -11,7 +11,7 @@ CLANG_FORMAT = $(shell command -v clang-format-14 || echo clang-format)
 FORMAT = find include src tests \( -name '*.h' -o -name '*.cpp' \) -print0 | xargs -0 $(CLANG_FORMAT)
 
 # The programs with tests that need no device; the sanitizers' build makes only these.
-CPU_TESTS = test_base test_spec test_gpu test_ops test_model test_text test_artifact test_exporter
+CPU_TESTS = test_base test_spec test_gpu test_ops test_model test_text test_artifact test_exporter test_engine
 
 # A library of the user's own, or the pinned one; -U forgets what an earlier run was told.
 WEBGPU = -U 'TANDEM_WEBGPU_*' \
@@ -28,8 +28,8 @@ endif
 help:
 	@echo 'make setup         install what is missing: packages, the pinned WebGPU library'
 	@echo 'make demo          build, and answer PROMPT="..." with the model in models/atlas'
-	@echo 'make test          every test that needs no real GPU, then the sanitizers (20 minutes at most)'
-	@echo 'make test-long     the same with the full matrices'
+	@echo 'make test          every test that needs no real GPU (20 minutes at most)'
+	@echo 'make test-long     the same with the full matrices, then the CPU-side tests with sanitizers'
 	@echo 'make release       build/release: the optimized program'
 	@echo 'make dev           build/dev: program and tests, warnings are errors'
 	@echo 'make asan          build/asan: CPU-side tests with address and undefined-behaviour sanitizers'
@@ -58,9 +58,8 @@ asan: setup
 	cmake --preset asan $(WEBGPU)
 	cmake --build build/asan --target $(CPU_TESTS)
 
-test: dev asan
+test: dev
 	$(CTEST) --test-dir build/dev -LE '^long$$'
-	$(CTEST) --test-dir build/asan -L '^cpu$$' -LE '^long$$'
 
 test-long: gemma-tokenizer dev asan
 	$(CTEST) --test-dir build/dev

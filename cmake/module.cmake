@@ -11,7 +11,7 @@ function(tandem_module name)
   tandem_own_code(tandem_${name})
 endfunction()
 
-# One test program per folder of tests/; `DATA_ENVIRONMENT` reaches the tests as environment variables.
+# One test program per folder of tests/.
 #
 #   tandem_test(text SOURCES tokenizer_test.cpp IMPORTS text)
 function(tandem_test name)
@@ -19,8 +19,7 @@ function(tandem_test name)
   add_executable(test_${name} ${test_SOURCES})
   list(TRANSFORM test_IMPORTS PREPEND tandem_)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_compile_definitions(test_${name} PRIVATE TANDEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                                                  TANDEM_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_compile_definitions(test_${name} PRIVATE TANDEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(test_${name} PRIVATE ${test_IMPORTS} ${test_LINK} GTest::gtest_main)
   tandem_own_code(test_${name})
 endfunction()

@@ -50,7 +50,7 @@ struct EngineInfo {
   std::string library;    // the WebGPU library
   bool software = false;  // the adapter is a software one
   std::vector<std::string> tiers;
-  std::string kernel_closure;  // the sha256 over all kernels, in hex
+  std::string kernel_closure;  // the sha256 over all kernels, in hex; empty on the CPU
   uint32_t vocabulary = 0;
   uint32_t context = 0;
   uint32_t input_bound = 0;

@@ -145,22 +145,4 @@ std::string make_safetensors_header(std::span<SafetensorsEntry> entries) {
   return result + text;
 }
 
-Result<void> write_safetensors(const std::filesystem::path& path,
-                               std::span<const F32Tensor> tensors) {
-  std::vector<SafetensorsEntry> entries;
-  for (const F32Tensor& tensor : tensors) {
-    if (data_bytes(tensor.shape, sizeof(float)) != tensor.values.size_bytes()) {
-      return fail(ErrorCode::invalid_argument,
-                  "{}: tensor {}: {} values do not have the shape [{}]", path.string(), tensor.name,
-                  tensor.values.size(), fmt::join(tensor.shape, ", "));
-    }
-    entries.push_back({tensor.name, "F32", tensor.shape, 0, tensor.values.size_bytes()});
-  }
-  TRY_ASSIGN(FilePublication publication, FilePublication::begin(path));
-  TRY(publication.file().write(make_safetensors_header(entries)));
-  for (const F32Tensor& tensor : tensors)
-    TRY(publication.file().write(std::as_bytes(tensor.values)));
-  return publication.commit();
-}
-
 }  // namespace tandem::artifact

@@ -1,6 +1,5 @@
 // The safetensors file format: 8 bytes with the length of a JSON header, the header, then the data
-// of all tensors without holes. Reads and checks headers, makes headers, and writes small files of
-// fp32 tensors.
+// of all tensors without holes. Reads and checks headers and makes headers.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +29,5 @@ Result<std::vector<SafetensorsEntry>> read_safetensors_header(const File& file);
 // Sets the offsets of entries whose data follow one another in this order, and returns the file's
 // bytes before the first of them, padded with spaces so that the data begin at a multiple of 16.
 std::string make_safetensors_header(std::span<SafetensorsEntry> entries);
-
-struct F32Tensor {
-  std::string name;
-  std::vector<uint64_t> shape;
-  std::span<const float> values;
-};
-// Publishes a new file; one that exists is not replaced.
-Result<void> write_safetensors(const std::filesystem::path& path,
-                               std::span<const F32Tensor> tensors);
 
 }  // namespace tandem::artifact

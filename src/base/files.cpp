@@ -29,6 +29,12 @@ tl::unexpected<Error> cannot_open(const std::string& path, int error) {
 
 }  // namespace
 
+bool is_there(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::symlink_status(path, error).type() !=
+         std::filesystem::file_type::not_found;
+}
+
 Result<std::filesystem::path> inside(const std::filesystem::path& folder, std::string_view name) {
   bool safe = !name.empty() && name != "." && name != "..";
   for (const char c : name) {

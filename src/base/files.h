@@ -16,6 +16,10 @@ namespace tandem {
 // folders of links; in an artifact a link is refused.
 enum class Links { refuse, follow };
 
+// Whether there is an entry of this path. A link that leads nowhere and an entry that cannot be
+// looked at are there: to read them is an error, not the same as their absence.
+bool is_there(const std::filesystem::path& path);
+
 // `folder`/`name`, where `name` is the name of an entry of the folder: no separators, not "." or
 // "..", no control characters.
 Result<std::filesystem::path> inside(const std::filesystem::path& folder, std::string_view name);

@@ -93,6 +93,10 @@ std::string member_path(std::string_view path, std::string_view key) {
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view file) {
+  // The parser takes a NUL for the end of the text.
+  if (text.find('\0') != std::string_view::npos) {
+    return fail(ErrorCode::malformed_json, "{}: has a NUL byte at {}", file, text.find('\0'));
+  }
   Builder builder(file);
   const bool parsed = Json::sax_parse(text.begin(), text.end(), &builder);
   return std::move(builder).result(parsed);

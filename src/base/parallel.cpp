@@ -2,6 +2,7 @@
 #include "base/parallel.h"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -19,8 +20,14 @@ void parallel_for(uint64_t count, uint64_t granule,
     if (begin < end) body(begin, end);
   };
   std::vector<std::thread> pool;
-  for (uint64_t worker = 1; worker < workers; ++worker) pool.emplace_back(run, worker);
+  uint64_t started = 1;
+  try {
+    for (; started < workers; ++started) pool.emplace_back(run, started);
+  } catch (const std::system_error&) {
+    // The system gives no more threads; this one does the rest.
+  }
   run(0);
+  for (uint64_t worker = started; worker < workers; ++worker) run(worker);
   for (std::thread& thread : pool) thread.join();
 }
 

@@ -1,4 +1,4 @@
-// tandem devices: the WebGPU adapters, what they can do, and which one is taken.
+// tandem devices: the WebGPU adapters and what they can do.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,9 +11,15 @@ namespace {
 
 Result<void> run() {
   TRY_ASSIGN(const std::vector<gpu::AdapterInfo> found, gpu::adapters());
+  if (found.empty()) {
+    return fail(ErrorCode::no_adapter,
+                "no WebGPU adapter: install a Vulkan driver, or run through tools/run, which finds "
+                "a software one");
+  }
   for (const gpu::AdapterInfo& adapter : found) {
     const gpu::Limits& limits = adapter.limits;
     fmt::print("{}{}\n", adapter.name, adapter.software ? "  (software)" : "");
+    fmt::print("  vendor    {}\n", adapter.vendor);
     fmt::print("  driver    {}\n  backend   {}\n  library   {}\n", adapter.driver, adapter.backend,
                adapter.library);
     fmt::print("  tiers     {}\n", fmt::join(gpu::tier_names(adapter.tiers), ", "));

@@ -1,9 +1,7 @@
+// Registers the options of an engine.
 #include "cli/engine_flags.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <cstdio>
+#include "cli/output.h"
 
 namespace tandem::cli {
 
@@ -17,15 +15,16 @@ void EngineFlags::add(CLI::App& app) {
                  "A part of the GPU adapter's name, or \"software\"; see `tandem devices`")
       ->envname("TANDEM_ADAPTER");
   app.add_option("--disable", disabled_tiers, "Keep a faster route off: subgroups, dp4a or f16")
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"subgroups", "dp4a", "f16"}));
   app.add_option("--kv", kv, "Precision of the KV cache")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
   app.add_option("--context", context, "Positions of the KV cache (default: the artifact's bound)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(uint32_t{1}, UINT32_MAX));
   app.add_option("--input-bound", input_bound,
                  "Rows of one prefill chunk (default: the artifact's bound)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(uint32_t{1}, UINT32_MAX));
   app.add_option("--rounds-in-flight", rounds_in_flight,
                  "Decode rounds submitted ahead of their readback")
       ->check(CLI::Range(1, 64))
@@ -44,27 +43,6 @@ EngineOptions EngineFlags::options() const {
           .rounds_in_flight = rounds_in_flight,
           .pass_per_dispatch = pass_per_dispatch,
           .on_load = progress_bar("loading")};
-}
-
-std::function<void(uint64_t, uint64_t)> progress_bar(std::string_view what) {
-  if (isatty(STDERR_FILENO) == 0) return {};
-  return [what = std::string(what), shown = -1](uint64_t done, uint64_t total) mutable {
-    const int percent = total == 0 ? 100 : static_cast<int>(done * 100 / total);
-    if (percent == shown) return;
-    shown = percent;
-    fmt::print(stderr, "\r{} [{:<25}] {:3} %{}", what,
-               std::string(static_cast<size_t>(percent) / 4, '='), percent,
-               done >= total ? "\n" : "");
-    std::fflush(stderr);
-  };
-}
-
-std::string megabytes(uint64_t bytes) {
-  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
-}
-
-std::string describe(const EngineInfo& info) {
-  return fmt::format("{}{}", info.adapter, info.software ? " (software)" : "");
 }
 
 }  // namespace tandem::cli

@@ -25,13 +25,4 @@ struct EngineFlags {
   EngineOptions options() const;
 };
 
-// Draws a bar on standard error if that is a terminal: "loading 45 %".
-std::function<void(uint64_t done, uint64_t total)> progress_bar(std::string_view what);
-
-// A file's size for people: "8.2 MB".
-std::string megabytes(uint64_t bytes);
-
-// "artifact, adapter (software), ..." for the statistics line.
-std::string describe(const EngineInfo& info);
-
 }  // namespace tandem::cli

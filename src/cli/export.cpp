@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/engine_flags.h"
+#include "cli/output.h"
 
 namespace tandem::cli {
 namespace {
@@ -97,12 +97,13 @@ Command export_checkpoint(CLI::App& parent) {
                   "Type of the embedding tables (default: q4_0 where that is exact, else q8_0)")
       ->check(types);
   app->add_option("--tensor", flags->tensors,
-                  "Type of one tensor: NAME=TYPE, as `tandem inspect` names it");
+                  "Type of one tensor: NAME=TYPE, as `tandem inspect --tensors` names it")
+      ->allow_extra_args(false);
   app->add_option("--context-bound", flags->context_bound,
                   "Largest default context (default: 8960, or what the config allows)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(uint32_t{1}, UINT32_MAX));
   app->add_option("--input-bound", flags->options.input_bound, "Default rows of a prefill chunk")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(uint32_t{1}, UINT32_MAX))
       ->capture_default_str();
   app->add_option("--threads", flags->options.weights.threads,
                   "Threads (default: one for each core)");

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
+#include "cli/output.h"
 #include "cli/prompt_flags.h"
 
 namespace tandem::cli {
@@ -28,7 +29,7 @@ void print_stats(const EngineInfo& info, const Generation& generation) {
       "loaded in {:.0f} ms, compiled in {:.0f} ms\nadapter: {}\n",
       stats.prompt_tokens, stats.first_token_ms, stats.generated_tokens,
       stats.decode_tokens_per_second(), name(generation.stop), info.load_ms, info.compile_ms,
-      describe(info));
+      adapter(info));
 }
 
 nlohmann::json to_json(const EngineInfo& info, const Generation& generation) {
@@ -68,6 +69,9 @@ Result<void> run(const Flags& flags) {
     return std::fflush(stdout) == 0;
   };
   TRY_ASSIGN(const Generation generation, session.generate(prompt, flags.generate, print));
+  if (generation.stop == StopReason::aborted) {
+    return fail(ErrorCode::io, "standard output: cannot write the answer");
+  }
   fmt::print("\n");
   std::fflush(stdout);
   print_stats(engine.info(), generation);
@@ -84,7 +88,7 @@ Command generate(CLI::App& parent) {
   flags->prompt.add(*app);
   app->add_option("-n,--max-tokens", flags->generate.max_tokens,
                   "Generate at most this many tokens")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(uint32_t{1}, UINT32_MAX))
       ->capture_default_str();
   app->add_flag("--ignore-eos", flags->generate.ignore_eos, "Go on past the model's stop tokens");
   app->add_flag("--json", flags->json,

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
+#include "cli/output.h"
 #include "engine/open_model.h"
 #include "model/target.h"
 #include "model/target_sequence.h"
@@ -19,6 +20,7 @@ namespace {
 
 struct Flags {
   EngineFlags engine;
+  bool tensors = false;
   bool plan = false;
   bool routes = false;
   bool census = false;
@@ -67,6 +69,14 @@ void print_model(const artifact::Artifact& artifact) {
   fmt::print("shards        {}, {}\n", manifest.shards.size(), megabytes(artifact.plan().bytes));
 }
 
+void print_tensors(const artifact::Manifest& manifest) {
+  fmt::print("\n");
+  for (const artifact::TensorEntry& tensor : manifest.tensors) {
+    fmt::print("{:<34} {:<5} [{}, {}]\n", tensor.name, spec::name(tensor.type), tensor.rows,
+               tensor.columns);
+  }
+}
+
 void print_plan(const model::Plan& plan) {
   fmt::print("\nplan: context {}, input bound {}, KV {}\n", plan.capacity.context,
              plan.capacity.input_bound, plan.capacity.kv == ops::KvType::f16 ? "f16" : "f32");
@@ -109,16 +119,20 @@ void print_methods(const model::TargetSequence& sequence, const Flags& flags) {
 Result<void> run(const Flags& flags) {
   TRY_ASSIGN(const artifact::Artifact artifact, artifact::Artifact::open(flags.engine.artifact));
   print_model(artifact);
+  if (flags.tensors) print_tensors(artifact.manifest());
   if (!flags.plan && !flags.routes && !flags.census) return {};
-  EngineOptions options = flags.engine.options();
-  options.place = Place::gpu;
+  const EngineOptions options = flags.engine.options();
+  if (options.place == Place::cpu) {
+    return fail(ErrorCode::invalid_argument,
+                "--device cpu: --plan, --routes and --census are about a GPU; leave it out");
+  }
   TRY_ASSIGN(const engine::OpenedModel opened, engine::open_model(artifact, options));
   fmt::print("\nadapter       {} ({})\n", opened.device->info().name,
              fmt::join(gpu::tier_names(opened.device->info().tiers), ", "));
-  if (flags.plan) print_plan(static_cast<const model::Target&>(*opened.model).plan());
+  if (flags.plan) print_plan(opened.target->plan());
   if (!flags.routes && !flags.census) return {};
-  TRY_ASSIGN(const std::unique_ptr<model::Sequence> sequence, opened.model->sequence());
-  print_methods(static_cast<const model::TargetSequence&>(*sequence), flags);
+  TRY_ASSIGN(const auto sequence, model::TargetSequence::make(*opened.target));
+  print_methods(*sequence, flags);
   return {};
 }
 
@@ -129,6 +143,7 @@ Command inspect(CLI::App& parent) {
   CLI::App* app =
       parent.add_subcommand("inspect", "Show an artifact, its plan, and what its methods run");
   flags->engine.add(*app);
+  app->add_flag("--tensors", flags->tensors, "Name, type and shape of every tensor");
   app->add_flag("--plan", flags->plan,
                 "GPU memory: weights, scratch, a session, the largest binding");
   app->add_flag("--routes", flags->routes,

@@ -5,8 +5,10 @@
 
 #include "artifact/safetensors.h"
 #include "base/error.h"
+#include "base/publication.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
+#include "cli/output.h"
 #include "cli/prompt_flags.h"
 
 namespace tandem::cli {
@@ -20,23 +22,27 @@ struct Flags {
 };
 
 Result<void> run(const Flags& flags) {
+  // Begun first, so that a file that cannot be made costs no computation.
+  TRY_ASSIGN(FilePublication out, FilePublication::begin(flags.out));
   TRY_ASSIGN(Engine engine, Engine::open(flags.engine.artifact, flags.engine.options()));
   TRY_ASSIGN(const std::vector<uint32_t> ids, flags.prompt.encode(engine));
   TRY_ASSIGN(Session session, engine.session());
-  std::vector<float> rows;
-  if (flags.all_rows) {
-    TRY(session.all_logits(ids, [&](uint32_t, std::span<const float> band) -> Result<void> {
-      rows.insert(rows.end(), band.begin(), band.end());
-      return {};
-    }));
-  } else {
-    TRY_ASSIGN(rows, session.logits(ids));
-  }
+  const uint64_t rows = flags.all_rows ? ids.size() : 1;
   const uint64_t vocabulary = engine.info().vocabulary;
-  const artifact::F32Tensor tensor{"logits", {rows.size() / vocabulary, vocabulary}, rows};
-  TRY(artifact::write_safetensors(flags.out, {&tensor, 1}));
-  fmt::print("{}: logits [{}, {}] after {} ids, adapter: {}\n", flags.out, rows.size() / vocabulary,
-             vocabulary, ids.size(), describe(engine.info()));
+  artifact::SafetensorsEntry entry{"logits", "F32", {rows, vocabulary}, 0, rows * vocabulary * 4};
+  TRY(out.file().write(artifact::make_safetensors_header({&entry, 1})));
+  const auto write = [&](uint32_t, std::span<const float> band) {
+    return out.file().write(std::as_bytes(band));
+  };
+  if (flags.all_rows) {
+    TRY(session.all_logits(ids, write));
+  } else {
+    TRY_ASSIGN(const std::vector<float> last, session.logits(ids));
+    TRY(write(0, last));
+  }
+  TRY(out.commit());
+  fmt::print("{}: logits [{}, {}] after {} ids, adapter: {}\n", flags.out, rows, vocabulary,
+             ids.size(), adapter(engine.info()));
   return {};
 }
 

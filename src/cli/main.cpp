@@ -1,11 +1,43 @@
 // The command line: picks the subcommand, and turns an error into a message and an exit status (1;
 // 2 for wrong usage).
-#include <fmt/format.h>
-
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/command.h"
+
+namespace tandem::cli {
+namespace {
+
+// What was printed must have arrived: a full disk or a closed pipe is no success.
+Result<void> flush_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  return fail(ErrorCode::io, "standard output: cannot write: {}", std::strerror(errno));
+}
+
+Result<void> run(const Command& command) {
+  // Libraries report by exceptions what is out of our hands: no memory, and output that cannot be
+  // written.
+  try {
+    TRY(command.run());
+    return flush_output();
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "no memory is left; a smaller context needs less");
+  } catch (const std::exception& error) {
+    return fail(ErrorCode::io, "{}", error.what());
+  }
+}
+
+int report(const Command& command, const Error& error) {
+  std::fprintf(stderr, "tandem %s: %s [%s]\n", command.app->get_name().c_str(),
+               error.message.c_str(), std::string(name(error.code)).c_str());
+  return 1;
+}
+
+}  // namespace
+}  // namespace tandem::cli
 
 int main(int argc, char** argv) {
   using namespace tandem;
@@ -22,11 +54,8 @@ int main(int argc, char** argv) {
   }
   for (const cli::Command& command : commands) {
     if (!command.app->parsed()) continue;
-    const Result<void> result = command.run();
-    if (result) return 0;
-    fmt::print(stderr, "tandem {}: {} [{}: {}]\n", command.app->get_name(), result.error().message,
-               name(result.error().code), meaning(result.error().code));
-    return 1;
+    const Result<void> result = cli::run(command);
+    return result ? 0 : cli::report(command, result.error());
   }
   return 2;
 }

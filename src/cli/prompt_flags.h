@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tandem/engine.h"
+#include "tandem/error.h"
+#include "tandem/message.h"
 
 namespace tandem::cli {
 
@@ -16,7 +17,15 @@ struct PromptFlags {
   std::vector<uint32_t> ids;
 
   void add(CLI::App& app);
-  Result<std::vector<uint32_t>> encode(const Engine& engine) const;
+
+  // With an Engine, or engine::Prompts.
+  template <class Encoder>
+  Result<std::vector<uint32_t>> encode(const Encoder& encoder) const {
+    if (text) return encoder.encode(*text);
+    if (!chat) return ids;
+    const Message message{"user", *chat};
+    return encoder.encode_chat({&message, 1});
+  }
 };
 
 }  // namespace tandem::cli

@@ -7,7 +7,8 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/engine_flags.h"
+#include "cli/output.h"
+#include "engine/prompts.h"
 
 namespace tandem::cli {
 
@@ -19,6 +20,9 @@ Command verify(CLI::App& parent) {
   return {app, [artifact]() -> Result<void> {
             TRY_ASSIGN(const artifact::Verification found,
                        artifact::verify(*artifact, progress_bar("verifying")));
+            TRY_ASSIGN(const artifact::Artifact opened, artifact::Artifact::open(*artifact));
+            TRY(engine::Prompts::open(opened));
+            TRY(engine::stop_ids(opened));
             fmt::print("{}: {} tensors in {} files, {} of weights, digest {}\n", *artifact,
                        found.tensors, found.files, megabytes(found.bytes), found.digest.hex());
             return {};

@@ -7,9 +7,7 @@
 #include "base/error.h"
 #include "engine/loop.h"
 #include "engine/open_model.h"
-#include "text/chat.h"
-#include "text/stop_set.h"
-#include "text/tokenizer.h"
+#include "engine/prompts.h"
 
 namespace tandem {
 namespace {
@@ -31,27 +29,11 @@ class ModelSink : public artifact::WeightSink {
   model::Model& model_;
 };
 
-Result<std::vector<uint32_t>> read_stop_ids(const artifact::Artifact& artifact) {
-  if (!artifact.generation_config()) return artifact.config().eos;
-  return text::stop_ids(*artifact.generation_config(), "generation_config.json");
-}
-
-// Why there is no chat is kept for the caller who asks for it.
-Result<text::Chat> open_chat(const artifact::Artifact& artifact, const text::Tokenizer& tokenizer) {
-  const auto& chat_template = artifact.manifest().chat_template;
-  if (!chat_template) {
-    return fail(ErrorCode::unsupported,
-                "the artifact has no chat template; give a raw prompt instead");
-  }
-  return text::Chat::open(chat_template->sha256, tokenizer);
-}
-
 }  // namespace
 
 struct Engine::State {
   engine::OpenedModel opened;
-  text::Tokenizer tokenizer;
-  Result<text::Chat> chat;
+  engine::Prompts prompts;
   std::vector<uint32_t> stop_ids;
   EngineInfo info;
   // Made at open, which compiles every kernel; the first session takes it.
@@ -66,14 +48,8 @@ struct Session::State {
 Result<Engine> Engine::open(const std::string& folder, const EngineOptions& options) {
   using Clock = std::chrono::steady_clock;
   TRY_ASSIGN(const artifact::Artifact artifact, artifact::Artifact::open(folder));
-  TRY_ASSIGN(text::Tokenizer tokenizer,
-             text::Tokenizer::load(std::as_bytes(std::span(artifact.tokenizer()))));
-  if (tokenizer.size() > artifact.config().vocabulary) {
-    return fail(ErrorCode::malformed_artifact, "{}: the tokenizer has {} tokens, the model {}",
-                folder, tokenizer.size(), artifact.config().vocabulary);
-  }
-  TRY_ASSIGN(std::vector<uint32_t> stop_ids, read_stop_ids(artifact));
-  Result<text::Chat> chat = open_chat(artifact, tokenizer);
+  TRY_ASSIGN(engine::Prompts prompts, engine::Prompts::open(artifact));
+  TRY_ASSIGN(std::vector<uint32_t> stop_ids, engine::stop_ids(artifact));
   TRY_ASSIGN(engine::OpenedModel opened, engine::open_model(artifact, options));
 
   const Clock::time_point load_start = Clock::now();
@@ -87,8 +63,8 @@ Result<Engine> Engine::open(const std::string& folder, const EngineOptions& opti
   info.load_ms = load_ms;
   info.compile_ms = milliseconds_since(compile_start);
   return Engine(
-      std::unique_ptr<State>(new State{std::move(opened), std::move(tokenizer), std::move(chat),
-                                       std::move(stop_ids), std::move(info), std::move(first)}));
+      std::unique_ptr<State>(new State{std::move(opened), std::move(prompts), std::move(stop_ids),
+                                       std::move(info), std::move(first)}));
 }
 
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -107,12 +83,11 @@ Result<Session> Engine::session() {
 }
 
 Result<std::vector<uint32_t>> Engine::encode(std::string_view text) const {
-  return state_->tokenizer.encode_prompt(text);
+  return state_->prompts.encode(text);
 }
 
 Result<std::vector<uint32_t>> Engine::encode_chat(std::span<const Message> messages) const {
-  if (!state_->chat) return tl::unexpected<Error>(state_->chat.error());
-  return state_->chat->begin(state_->tokenizer, messages);
+  return state_->prompts.encode_chat(messages);
 }
 
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -123,13 +98,13 @@ Session::~Session() = default;
 Result<Generation> Session::generate(std::span<const uint32_t> prompt,
                                      const GenerateOptions& options, const TextSink& sink) {
   const Engine::State& engine = state_->engine;
-  engine::Loop loop(*state_->sequence, engine.tokenizer);
+  engine::Loop loop(*state_->sequence, engine.prompts.tokenizer());
   TRY(loop.start(prompt,
                  {.max_tokens = options.max_tokens,
                   .stop_ids = options.ignore_eos ? std::vector<uint32_t>{} : engine.stop_ids}));
   const uint32_t rounds_in_flight = engine.opened.model->capacity().rounds_in_flight;
   while (!loop.finished()) {
-    TRY_ASSIGN(const std::string piece, loop.step(rounds_in_flight, true));
+    TRY_ASSIGN(const std::string piece, loop.step(rounds_in_flight));
     if (!piece.empty() && sink && !sink(piece)) loop.abort();
   }
   return loop.generation();

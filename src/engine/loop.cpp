@@ -1,3 +1,4 @@
+// The generation loop.
 #include "engine/loop.h"
 
 #include "base/error.h"
@@ -31,15 +32,14 @@ Result<void> Loop::start(std::span<const uint32_t> prompt, const model::Budget& 
   return {};
 }
 
-Result<std::string> Loop::step(uint32_t rounds_in_flight, bool wait) {
+Result<std::string> Loop::step(uint32_t rounds_in_flight) {
   if (finished_) return std::string();
   while (submitted_ < max_tokens_ && sequence_.in_flight() < rounds_in_flight) {
     TRY(sequence_.decode());
     ++submitted_;
   }
-  TRY_ASSIGN(const std::optional<model::Round> round, sequence_.harvest(wait));
+  TRY_ASSIGN(const std::optional<model::Round> round, sequence_.harvest(true));
   if (round) return take(*round);
-  if (!wait) return std::string();
   return fail(ErrorCode::internal,
               "{} tokens were generated and no round is left; please report this",
               generation_.ids.size());

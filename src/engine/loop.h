@@ -1,5 +1,5 @@
-// One generation as a state machine: rounds are submitted ahead of their readback, harvested in
-// order, and turned into text. Nothing here waits unless it is told to.
+// One generation: rounds are submitted ahead of their readback, harvested in order, and turned into
+// text.
 #pragma once
 
 #include <chrono>
@@ -22,9 +22,9 @@ class Loop {
   // Submits the prompt; `budget` bounds what follows.
   Result<void> start(std::span<const uint32_t> prompt, const model::Budget& budget);
 
-  // Submits rounds up to `rounds_in_flight` and takes the oldest result. Returns the text that it
-  // completed; `finished` tells when there is no more.
-  Result<std::string> step(uint32_t rounds_in_flight, bool wait);
+  // Submits rounds up to `rounds_in_flight`, waits for the oldest and returns the text that it
+  // completed.
+  Result<std::string> step(uint32_t rounds_in_flight);
 
   // Ends the generation with what was emitted so far; rounds in flight are left to themselves.
   void abort();

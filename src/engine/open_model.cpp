@@ -4,16 +4,18 @@
 
 #include "base/error.h"
 #include "model/reference.h"
-#include "model/target.h"
 
 namespace tandem::engine {
+namespace {
 
+// The types that an artifact's recipe gave its tensors.
 model::TensorTypes tensor_types(const artifact::Manifest& manifest) {
   model::TensorTypes types;
   for (const artifact::TensorEntry& tensor : manifest.tensors) types[tensor.name] = tensor.type;
   return types;
 }
 
+// What a model may run: the options over the artifact's bounds.
 Result<model::Capacity> capacity(const artifact::Manifest& manifest, const EngineOptions& options) {
   model::Capacity capacity{
       .context = options.context.value_or(manifest.context_bound),
@@ -43,6 +45,8 @@ Result<gpu::DeviceOptions> device_options(const EngineOptions& options) {
   return device;
 }
 
+}  // namespace
+
 Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options) {
   TRY_ASSIGN(const model::Capacity bounds, capacity(artifact.manifest(), options));
   const model::TensorTypes types = tensor_types(artifact.manifest());
@@ -53,18 +57,20 @@ Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineO
   }
   TRY_ASSIGN(const gpu::DeviceOptions device, device_options(options));
   TRY_ASSIGN(opened.device, gpu::Device::open(device));
-  TRY_ASSIGN(opened.model, model::Target::open(*opened.device, artifact.config(), types,
-                                               {.capacity = bounds,
-                                                .passes = options.pass_per_dispatch
-                                                              ? gpu::Passes::one_per_dispatch
-                                                              : gpu::Passes::one_per_submission}));
+  TRY_ASSIGN(
+      std::unique_ptr<model::Target> target,
+      model::Target::open(*opened.device, artifact.config(), types,
+                          {.capacity = bounds,
+                           .passes = options.pass_per_dispatch ? gpu::Passes::one_per_dispatch
+                                                               : gpu::Passes::one_per_submission}));
+  opened.target = target.get();
+  opened.model = std::move(target);
   return opened;
 }
 
 EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opened) {
   EngineInfo info;
   info.artifact = artifact.digest().hex();
-  info.kernel_closure = gpu::closure_digest();
   info.vocabulary = artifact.config().vocabulary;
   info.context = opened.model->capacity().context;
   info.input_bound = opened.model->capacity().input_bound;
@@ -75,6 +81,7 @@ EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opene
   }
   const gpu::AdapterInfo& adapter = opened.device->info();
   info.adapter = adapter.name;
+  info.kernel_closure = gpu::closure_digest();
   info.driver = adapter.driver;
   info.library = adapter.library;
   info.software = adapter.software;
@@ -82,9 +89,8 @@ EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opene
   const gpu::Census census = opened.device->census();
   info.gpu_bytes = census.buffer_bytes;
   info.kernels = census.kernels;
-  const auto& target = static_cast<const model::Target&>(*opened.model);
-  info.row_shapes = target.shapes_tried();
-  info.row_shapes_different = target.shapes_different();
+  info.row_shapes = opened.target->shapes_tried();
+  info.row_shapes_different = opened.target->shapes_different();
   return info;
 }
 

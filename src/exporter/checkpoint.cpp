@@ -14,11 +14,6 @@ namespace {
 
 constexpr uint64_t max_index_bytes = 64 << 20;
 
-bool is_there(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
-
 Result<std::map<std::string, std::string>> read_index(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / index_file;
   TRY_ASSIGN(const std::string text, read_file(path, max_index_bytes, Links::follow));

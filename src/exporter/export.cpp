@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/parallel.h"
 #include "exporter/weights.h"
+#include "text/stop_set.h"
 #include "text/tokenizer.h"
 
 namespace tandem::exporter {
@@ -35,8 +36,7 @@ Result<std::string> read_text(const std::filesystem::path& folder, std::string_v
 
 Result<std::optional<std::string>> read_optional(const std::filesystem::path& folder,
                                                  std::string_view name) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(folder / name, ignored)) return std::nullopt;
+  if (!is_there(folder / name)) return std::nullopt;
   TRY_ASSIGN(std::string text, read_text(folder, name));
   return text;
 }
@@ -47,8 +47,6 @@ Result<Texts> read_texts(const std::filesystem::path& folder) {
   TRY_ASSIGN(texts.tokenizer, read_text(folder, tokenizer_file));
   TRY_ASSIGN(texts.chat_template, read_optional(folder, template_file));
   TRY_ASSIGN(texts.generation_config, read_optional(folder, generation_file));
-  if (texts.generation_config)
-    TRY(parse_json(*texts.generation_config, (folder / generation_file).string()));
   return texts;
 }
 
@@ -179,6 +177,10 @@ Result<ExportReport> export_checkpoint(const std::filesystem::path& folder,
   TRY_ASSIGN(const Texts texts, read_texts(folder));
   TRY_ASSIGN(const spec::Config config,
              spec::read_config(texts.config, (folder / config_file).string()));
+  if (texts.generation_config) {
+    TRY(text::stop_ids(*texts.generation_config, (folder / generation_file).string(),
+                       config.vocabulary));
+  }
   TRY(check_bounds(options, config));
   TRY_ASSIGN(const Checkpoint checkpoint, Checkpoint::open(folder));
   TRY_ASSIGN(Binding binding, bind(checkpoint, config));

@@ -31,9 +31,6 @@ struct Capacity {
   uint32_t rounds_in_flight = 4;  // rounds submitted ahead of their readback
 };
 
-// The default context bound: a cache that fits small devices, within what the model was made for.
-inline constexpr uint32_t default_context = 8960;
-
 // How far a generation may go.
 struct Budget {
   uint32_t max_tokens = 1;         // at least 1

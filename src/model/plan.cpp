@@ -193,7 +193,8 @@ Result<Plan> make_plan(const spec::Config& config, const TensorTypes& types,
   plan.capacity = capacity;
   plan.capacity.input_bound = std::min(capacity.input_bound, capacity.context);
   // A band's logits must fit a binding; beyond 32 rows a band costs more memory than it saves time.
-  const uint64_t logits_rows = limits.max_binding_bytes / (uint64_t{config.vocabulary} * 4);
+  const uint64_t logits_rows = std::min(limits.max_binding_bytes, limits.max_buffer_bytes) /
+                               (uint64_t{config.vocabulary} * 4);
   plan.score_rows = static_cast<uint32_t>(
       std::clamp<uint64_t>(logits_rows, 1, std::min(32u, plan.capacity.input_bound)));
   for (const spec::Layer& layer : config.layers) {

@@ -30,7 +30,7 @@ void append(gpu::Submission& submission, const std::vector<gpu::CommandList>& li
 
 }  // namespace
 
-Result<std::unique_ptr<Sequence>> TargetSequence::make(Target& target) {
+Result<std::unique_ptr<TargetSequence>> TargetSequence::make(Target& target) {
   std::unique_ptr<TargetSequence> sequence(new TargetSequence(target));
   TRY_ASSIGN(sequence->buffers_, make_buffers(target.device(), target.plan().sequence));
   TRY(sequence->record());

@@ -13,7 +13,7 @@ namespace tandem::model {
 
 class TargetSequence : public Sequence {
  public:
-  static Result<std::unique_ptr<Sequence>> make(Target& target);
+  static Result<std::unique_ptr<TargetSequence>> make(Target& target);
 
   Result<void> prefill(uint32_t position, std::span<const uint32_t> ids,
                        const Budget& budget) override;

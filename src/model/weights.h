@@ -25,7 +25,6 @@ class DeviceWeights {
   // multiples of 4.
   Result<void> write(std::string_view plane, uint64_t offset, std::span<const std::byte> bytes);
 
-  bool has(std::string_view tensor) const { return matrices_.contains(tensor); }
   const ops::Matrix& matrix(std::string_view tensor) const {
     return matrices_.find(tensor)->second;
   }

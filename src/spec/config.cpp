@@ -84,9 +84,10 @@ Result<uint32_t> read_size(JsonObject& object, std::string_view key, uint32_t sm
 }
 
 Result<double> read_positive(const JsonObject& object, std::string_view key, double value) {
-  if (value > 0) return value;
-  return fail(ErrorCode::bad_value, "{}: expected a positive number, found {}", object.where(key),
-              value);
+  // Far inside what f32 holds, so that no kernel meets an infinity or a zero.
+  if (value >= 1e-12 && value <= 1e12) return value;
+  return fail(ErrorCode::bad_value, "{}: expected a number from 1e-12 to 1e12, found {}",
+              object.where(key), value);
 }
 
 Result<bool> read_flag(JsonObject& object, std::string_view key) {

@@ -8,7 +8,7 @@
 namespace tandem::text {
 
 Result<std::vector<uint32_t>> stop_ids(std::string_view generation_config_json,
-                                       std::string_view where) {
+                                       std::string_view where, uint32_t vocabulary) {
   Json document;
   TRY_ASSIGN(JsonObject config,
              open_json_object(generation_config_json, std::string(where), document));
@@ -25,6 +25,10 @@ Result<std::vector<uint32_t>> stop_ids(std::string_view generation_config_json,
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  if (ids.back() >= vocabulary) {
+    return fail(ErrorCode::bad_value, "{}: expected ids below {}, found {}", value.where(),
+                vocabulary, ids.back());
+  }
   return ids;
 }
 

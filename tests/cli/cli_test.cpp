@@ -29,7 +29,7 @@ Outcome tandem(const std::string& arguments) {
   const TemporaryFolder folder;
   const std::string out = (folder.path() / "out").string(), err = (folder.path() / "err").string();
   const std::string command =
-      std::string("'") + TANDEM_PROGRAM + "' " + arguments + " >'" + out + "' 2>'" + err + "'";
+      std::string("'") + TANDEM_PROGRAM + "' >'" + out + "' 2>'" + err + "' " + arguments;
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(out), read_text(err)};
 }
@@ -153,6 +153,10 @@ TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
            {"generate " + atlas + " --ids 2 -n 0", 2, "--max-tokens"},
            {"generate " + atlas + " --ids 2 -n 5000000000", 2, "--max-tokens"},
            {"generate " + atlas + " --ids 2,x", 2, "--ids"},
+           {"generate " + atlas + " --ids ''", 2, "--ids"},
+           {"generate " + atlas + " --ids 2,,3", 2, "--ids"},
+           {"verify " + atlas + " >/dev/full", 1, "standard output"},
+           {"inspect " + atlas + " --plan --device cpu", 1, "--device cpu"},
            {"generate " + atlas + " --ids 2 --device tpu", 2, "--device"},
            {"generate /none --ids 2", 1, "not_found"},
            {"generate " + atlas + " --device cpu --ids 2,8192", 1, "8192"},

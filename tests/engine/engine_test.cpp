@@ -240,6 +240,22 @@ TEST(Engine, LogitsOfTheLastRowAreTheLastOfAll) {
   for (size_t i = 0; i < 8192; ++i) ASSERT_NEAR((*last)[i], all[all.size() - 8192 + i], 30e-3) << i;
 }
 
+TEST(EngineOnCpu, AnswersStopsAndRefuses) {
+  const std::vector<uint32_t> prompt = question(cpu_engine(), "What is the capital of France?");
+  const auto generation = generate(cpu_engine(), prompt);
+  ASSERT_TRUE(generation) << generation.error().message;
+  EXPECT_EQ(generation->text, "The capital of France is Paris.");
+  const auto cut = generate(cpu_engine(), prompt, {.max_tokens = 3});
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(cut->ids, std::vector<uint32_t>(generation->ids.begin(), generation->ids.begin() + 3));
+  EXPECT_EQ(cut->stop, StopReason::length);
+  const auto aborted = generate(cpu_engine(), prompt, {}, [](std::string_view) { return false; });
+  ASSERT_TRUE(aborted);
+  EXPECT_EQ(aborted->stop, StopReason::aborted);
+  EXPECT_FALSE(generate(cpu_engine(), std::vector<uint32_t>(257, 300)));
+  EXPECT_FALSE(generate(cpu_engine(), std::vector<uint32_t>{2, 8192}));
+}
+
 // The held-out questions of the atlas: the GPU gives the CPU's answers, and most of them are the
 // expected ones.
 void ask(size_t count, size_t at_least) {

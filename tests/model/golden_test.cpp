@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "model/models.h"
 #include "support/compare.h"
 
@@ -117,6 +119,21 @@ TEST_P(ShortPrompt, KeysAndValuesOfTheDonorLayers) {
 INSTANTIATE_TEST_SUITE_P(Places, ShortPrompt,
                          ::testing::Values(Place::cpu, Place::gpu_f32, Place::gpu_f16),
                          [](const auto& param_info) { return name(param_info.param); });
+
+// Prompts of several chunks and windows: the reference's tokens, and finite logits.
+TEST(LongPrompts, OnTheGpuGiveTheReferencesTokens) {
+  std::vector<uint32_t> text = golden().ids("long.ids");
+  while (text.size() < 1200) text.insert(text.end(), text.begin() + 1, text.begin() + 308);
+  const model::Capacity capacity{.context = 1300};
+  const auto on_gpu = make_model(atlas(), Place::gpu_f16, capacity);
+  const auto on_cpu = make_model(atlas(), Place::cpu, capacity);
+  const auto gpu = make_sequence(*on_gpu), cpu = make_sequence(*on_cpu);
+  for (size_t length : {600, 1200}) {
+    const std::span<const uint32_t> prompt = std::span<const uint32_t>(text).first(length);
+    EXPECT_EQ(greedy(*gpu, prompt, 16), greedy(*cpu, prompt, 16)) << length;
+    for (float logit : *gpu->logits()) ASSERT_TRUE(std::isfinite(logit)) << length;
+  }
+}
 
 }  // namespace
 }  // namespace tandem::test

@@ -32,8 +32,8 @@ model::TensorTypes all(const spec::Config& config, spec::WeightType type) {
 
 TEST(Plan, E2bFitsBindingsOf128MiB) {
   const spec::Config config = geometry("e2b.json");
-  const auto plan = model::make_plan(config, all(config, spec::WeightType::q4_0),
-                                     {.context = model::default_context}, small_device);
+  const auto plan = model::make_plan(config, all(config, spec::WeightType::q4_0), {.context = 8960},
+                                     small_device);
   ASSERT_TRUE(plan) << plan.error().message;
   for (const auto* buffers : {&plan->weights, &plan->scratch, &plan->sequence}) {
     for (const model::PlannedBuffer& buffer : *buffers) {

@@ -233,17 +233,82 @@ TEST(Tiny, RequestsThatDoNotFitAreRefused) {
 
 TEST(Tiny, SharingLayersOfPrefillRunOnOneRow) {
   const auto target = tiny_target({.capacity = {.input_bound = 16}});
-  const auto made = make_sequence(*target);
-  const auto& sequence = dynamic_cast<model::TargetSequence&>(*made);
-  const auto dispatches = [&](std::string_view method) {
+  const auto sequence = model::TargetSequence::make(*target);
+  ASSERT_TRUE(sequence) << sequence.error().message;
+  const auto tiled_products = [&](std::string_view method) {
     uint32_t count = 0;
-    for (const gpu::CommandList* list : sequence.method(method)) count += list->dispatch_count();
+    for (const gpu::CommandList* list : (*sequence)->method(method)) {
+      for (const gpu::DispatchInfo& dispatch : list->dispatches()) {
+        if (dispatch.kernel.starts_with("linear_tiled")) ++count;
+      }
+    }
     return count;
   };
-  EXPECT_GT(dispatches("decode"), 0u);
-  EXPECT_GT(dispatches("score"), 0u);
-  // Prefill adds to the layers that it shares with decode the inputs of its last row.
-  EXPECT_LT(dispatches("prefill"), dispatches("decode") + 12);
+  // Six products a layer, and one for all per-layer inputs; score has the head besides.
+  const spec::Config& config = target->config();
+  EXPECT_EQ(tiled_products("prefill"), 6 * config.owning_layers() + 1);
+  EXPECT_EQ(tiled_products("score"), 6 * config.layers.size() + 2);
+  EXPECT_EQ(tiled_products("decode"), 0u);
+}
+
+TEST(Tiny, ATurnGoesOnAsAFreshRunWould) {
+  // A turn ends with KV for every token but the last, whatever ran ahead; the next one starts with
+  // that token. Prompts of all lengths put the end at every slot of the ring.
+  const auto target =
+      tiny_target({.capacity = {.input_bound = 5, .kv = ops::KvType::f32, .rounds_in_flight = 6}});
+  const auto sequence = make_sequence(*target);
+  const auto fresh = make_sequence(*target);
+  const std::vector<uint32_t> next = some_ids(3);
+  for (uint32_t length = 4; length < 20; ++length) {
+    std::vector<uint32_t> ids = some_ids(length);
+    ASSERT_TRUE(sequence->prefill(0, ids, {.max_tokens = 40}));
+    for (int round = 0; round < 6; ++round) ASSERT_TRUE(sequence->decode());
+    for (int round = 0; round < 2; ++round) ids.push_back((*sequence->harvest(true))->token);
+    const uint32_t position = static_cast<uint32_t>(ids.size()) - 1;
+    ids.insert(ids.end(), next.begin(), next.end());
+    const std::vector<uint32_t> turn(ids.begin() + position, ids.end());
+    EXPECT_EQ(greedy(*sequence, turn, 6, position), greedy(*fresh, ids, 6)) << length;
+    EXPECT_TRUE(close(*sequence->logits(), *fresh->logits(), 1e-4)) << length;
+  }
+}
+
+TEST(Tiny, GenerationsMakeNoBuffersAndNoKernels) {
+  const auto target = tiny_target({});
+  const auto sequence = make_sequence(*target);
+  const std::vector<uint32_t> ids = some_ids(9);
+  greedy(*sequence, ids, 4);
+  const gpu::Census after_one = target->device().census();
+  for (uint32_t generation = 2; generation <= 20; ++generation) {
+    greedy(*sequence, some_ids(generation), 3);
+  }
+  const gpu::Census after_twenty = target->device().census();
+  EXPECT_EQ(after_twenty.buffers, after_one.buffers);
+  EXPECT_EQ(after_twenty.buffer_bytes, after_one.buffer_bytes);
+  EXPECT_EQ(after_twenty.kernels, after_one.kernels);
+}
+
+TEST(Tiny, ALostDeviceEndsItsSequencesAndANewOneWorks) {
+  const std::vector<uint32_t> ids = some_ids(9);
+  std::vector<uint32_t> expected;
+  {
+    const auto device = open_device();
+    const auto target = make_target(tiny_model(), *device, {.capacity = {.context = context}});
+    const auto sequence = make_sequence(*target);
+    expected = greedy(*sequence, ids, 4);
+    ASSERT_TRUE(sequence->prefill(0, ids, {.max_tokens = 30}));
+    ASSERT_TRUE(sequence->decode());
+    device->lose();
+    const auto decoded = sequence->decode();
+    ASSERT_FALSE(decoded);
+    EXPECT_EQ(name(decoded.error().code), "device_lost");
+    const auto prefilled = sequence->prefill(0, ids, {.max_tokens = 1});
+    ASSERT_FALSE(prefilled);
+    EXPECT_EQ(name(prefilled.error().code), "device_lost");
+  }
+  const auto device = open_device();
+  const auto target = make_target(tiny_model(), *device, {.capacity = {.context = context}});
+  const auto sequence = make_sequence(*target);
+  EXPECT_EQ(greedy(*sequence, ids, 4), expected);
 }
 
 TEST(Tiny, ThetaOfTheConfigIsUsed) {

@@ -32,10 +32,6 @@ class Golden {
   }
 
   const nlohmann::json& index() const { return index_; }
-  bool has(const std::string& tensor) const { return header_.contains(tensor); }
-  std::vector<uint64_t> shape(const std::string& tensor) const {
-    return header_.at(tensor).at("shape");
-  }
   std::vector<float> floats(const std::string& tensor) const { return read<float>(tensor, "F32"); }
   std::vector<uint32_t> ids(const std::string& tensor) const {
     return read<uint32_t>(tensor, "I32");

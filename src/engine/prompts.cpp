@@ -1,0 +1,58 @@
+// Opens the tokenizer and chat template of an artifact, and holds them against its manifest.
+#include "engine/prompts.h"
+
+#include "base/error.h"
+#include "text/stop_set.h"
+
+namespace tandem::engine {
+namespace {
+
+Result<text::Chat> open_chat(const artifact::Artifact& artifact, const text::Tokenizer& tokenizer) {
+  const auto& chat_template = artifact.manifest().chat_template;
+  if (!chat_template) {
+    return fail(ErrorCode::unsupported,
+                "{}: the artifact has no chat template; give a raw prompt instead",
+                artifact.folder().string());
+  }
+  return text::Chat::open(chat_template->sha256, tokenizer);
+}
+
+}  // namespace
+
+Result<Prompts> Prompts::open(const artifact::Artifact& artifact) {
+  TRY_ASSIGN(text::Tokenizer tokenizer,
+             text::Tokenizer::load(std::as_bytes(std::span(artifact.tokenizer()))));
+  if (tokenizer.size() > artifact.config().vocabulary) {
+    return fail(ErrorCode::malformed_artifact, "{}: the tokenizer has {} tokens, the model {}",
+                artifact.folder().string(), tokenizer.size(), artifact.config().vocabulary);
+  }
+  if (tokenizer.bos() != artifact.config().bos) {
+    return fail(ErrorCode::malformed_artifact, "{}: the tokenizer's BOS is {}, the config's {}",
+                artifact.folder().string(), tokenizer.bos(), artifact.config().bos);
+  }
+  if (!(tokenizer.source() == artifact.manifest().tokenizer_source)) {
+    return fail(ErrorCode::malformed_artifact,
+                "{}: the tokenizer was made of the tokenizer.json {}, the manifest says {}",
+                artifact.folder().string(), tokenizer.source().hex(),
+                artifact.manifest().tokenizer_source.hex());
+  }
+  Result<text::Chat> chat = open_chat(artifact, tokenizer);
+  return Prompts(std::move(tokenizer), std::move(chat));
+}
+
+Result<std::vector<uint32_t>> Prompts::encode(std::string_view text) const {
+  return tokenizer_.encode_prompt(text);
+}
+
+Result<std::vector<uint32_t>> Prompts::encode_chat(std::span<const Message> messages) const {
+  if (!chat_) return tl::unexpected<Error>(chat_.error());
+  return chat_->begin(tokenizer_, messages);
+}
+
+Result<std::vector<uint32_t>> stop_ids(const artifact::Artifact& artifact) {
+  if (!artifact.generation_config()) return artifact.config().eos;
+  return text::stop_ids(*artifact.generation_config(), "generation_config.json",
+                        artifact.config().vocabulary);
+}
+
+}  // namespace tandem::engine
