@@ -1,5 +1,5 @@
 // Records the target's methods from operators: which kernels run on which buffers, in which order.
-// GEMMA4.md's numbered steps are the source of every formula.
+// The formulas are those of Hugging Face transformers' gemma4 model.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // The whole model on the CPU, made of the operators' references: what every kernel and method is
-// compared with, and
-// `--device cpu`. Plain and sequential: a round is computed when it is submitted.
+// compared with, and `--device cpu`. Plain and sequential: a round is computed when it is
+// submitted.
 #pragma once
 
 #include <memory>

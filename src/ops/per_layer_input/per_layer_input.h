@@ -1,6 +1,6 @@
-// Per-layer inputs (GEMMA4.md, target 2): for each layer l and i < width,
-//   y[l][row][i] = (rms_norm(context[row][l] * context_scale)[i] * weight[i] + table[row][l][i]) *
-//   2^-0.5
+// Per-layer inputs, as in Hugging Face transformers' gemma4 model: for each layer l and i < width,
+//   norm = rms_norm(context[row][l] * context_scale)
+//   y[l][row][i] = (norm[i] * weight[i] + table[row][l][i]) * 2^-0.5
 // where context is the projection of the scaled embedding, context_scale = hidden^-0.5, and table
 // is the gathered and scaled per-layer embedding.
 #pragma once

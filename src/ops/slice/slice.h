@@ -1,6 +1,6 @@
 // Copies a block of columns of the live rows, or of the last live row alone:
-//   y[row][c] = x[row][first_column + c]         or, with `last_row`,    y[0][c] = x[step.rows -
-//   1][first_column + c]
+//   y[row][c] = x[row][first_column + c]
+//   y[0][c] = x[step.rows - 1][first_column + c]   with `last_row`
 #pragma once
 
 #include "ops/op.h"
