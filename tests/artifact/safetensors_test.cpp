@@ -1,10 +1,9 @@
-// Making and writing safetensors; reading what is damaged is tested with checkpoints, in
+// Making safetensors; reading what is damaged is tested with checkpoints, in
 // tests/exporter.
 #include "artifact/safetensors.h"
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "artifact/shard_layout.h"
@@ -27,43 +26,26 @@ TEST(Safetensors, DataBeginAtAMultipleOf16) {
   }
 }
 
-TEST(Safetensors, WrittenFilesReadBack) {
+TEST(Safetensors, HeadersReadBack) {
   TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "logits.safetensors";
-  const std::array<float, 6> values = {1, -2, 3.5f, 0, 1e30f, -1e-30f};
-  const std::array<float, 1> scalar = {7};
-  const artifact::F32Tensor tensors[] = {{"logits", {2, 3}, values}, {"scale", {}, scalar}};
-  ASSERT_TRUE(accepted(artifact::write_safetensors(path, tensors)));
+  std::vector<SafetensorsEntry> made = {{"logits", "F32", {2, 3}, 0, 24},
+                                        {"scale", "F32", {}, 0, 4}};
+  const std::string header = artifact::make_safetensors_header(made);
+  write_file(path, header + std::string(28, 'x'));
   const auto file = File::open(path);
   ASSERT_TRUE(accepted(file));
   const auto entries = artifact::read_safetensors_header(*file);
   ASSERT_TRUE(accepted(entries));
-  ASSERT_EQ(entries->size(), 2u);
-  for (size_t i = 0; i < 2; ++i) {
+  ASSERT_EQ(entries->size(), made.size());
+  for (size_t i = 0; i < made.size(); ++i) {
     const SafetensorsEntry& entry = (*entries)[i];
-    EXPECT_EQ(entry.name, tensors[i].name);
-    EXPECT_EQ(entry.dtype, "F32");
-    EXPECT_EQ(entry.shape, tensors[i].shape);
-    std::vector<float> found(entry.bytes / 4);
-    ASSERT_TRUE(accepted(file->read(entry.offset, std::as_writable_bytes(std::span(found)))));
-    EXPECT_TRUE(
-        std::equal(found.begin(), found.end(), tensors[i].values.begin(), tensors[i].values.end()));
+    EXPECT_EQ(entry.name, made[i].name);
+    EXPECT_EQ(entry.dtype, made[i].dtype);
+    EXPECT_EQ(entry.shape, made[i].shape);
+    EXPECT_EQ(entry.offset, made[i].offset);
+    EXPECT_EQ(entry.bytes, made[i].bytes);
   }
-}
-
-TEST(Safetensors, WritingIsRefused) {
-  TemporaryFolder folder;
-  const std::filesystem::path path = folder.path() / "out.safetensors";
-  const std::array<float, 6> values = {};
-  const artifact::F32Tensor wrong[] = {{"logits", {2, 4}, values}};
-  EXPECT_TRUE(refused(artifact::write_safetensors(path, wrong), ErrorCode::invalid_argument,
-                      {"logits", "2, 4"}));
-  EXPECT_FALSE(std::filesystem::exists(path));
-  write_file(path, "mine");
-  const artifact::F32Tensor right[] = {{"logits", {2, 3}, values}};
-  EXPECT_TRUE(refused(artifact::write_safetensors(path, right), ErrorCode::already_exists,
-                      {"out.safetensors"}));
-  EXPECT_EQ(read_file(path), "mine");
 }
 
 TEST(ShardLayout, PlanesAreAlignedAndTheRestIsPadding) {
