@@ -38,8 +38,7 @@ Json to_json(const std::optional<BoundFile>& file) { return file ? to_json(*file
 
 tl::unexpected<Error> bad_value(const std::string& where, std::string_view expected,
                                 const Json& found) {
-  return fail(ErrorCode::bad_value, "{}: expected {}, found {}", where, expected,
-              found.dump());
+  return fail(ErrorCode::bad_value, "{}: expected {}, found {}", where, expected, found.dump());
 }
 
 Result<Digest> to_digest(const std::string& where, const std::string& text) {
@@ -143,8 +142,7 @@ Result<Manifest> read_fields(JsonObject object) {
 
 Result<void> expect(JsonObject& object, std::string_view key, const Json& expected) {
   TRY_ASSIGN(const JsonValue value, object.get<JsonValue>(key));
-  if (value.json() != expected)
-    return bad_value(object.where(key), expected.dump(), value.json());
+  if (value.json() != expected) return bad_value(object.where(key), expected.dump(), value.json());
   return {};
 }
 
