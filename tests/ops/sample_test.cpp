@@ -201,22 +201,22 @@ void expect_cases(uint32_t columns, uint32_t rows, bool ties) {
 TEST(Sample, AgreesWithTheReference) {
   expect_cases(1, 3, false);
   expect_cases(7, 41, false);
-  expect_cases(256, 41, false);
+  expect_cases(256, 25, false);
   expect_cases(4097, 2, false);
-  expect_cases(8192, 3, false);
+  expect_cases(8192, 2, false);
 }
 
 TEST(Sample, AgreesWithTheReferenceOnTies) {
   expect_cases(7, 41, true);
-  expect_cases(256, 41, true);
-  expect_cases(8192, 3, true);
+  expect_cases(256, 25, true);
+  expect_cases(8192, 2, true);
 }
 
 TEST(Sample, AgreesWithTheReferenceOnAFullVocabulary) { expect_cases(262144, 2, false); }
 
 TEST(Sample, AgreesWithTheReferenceOnEqualLogits) {
   for (uint32_t columns : {7u, 5000u, 262144u}) {
-    const uint32_t rows = columns > 10000 ? 1 : 10;
+    const uint32_t rows = columns > 10000 ? 1 : 5;
     for (float logit : {-3.5f, 1e20f}) {
       if (columns > 10000 && logit > 0) continue;
       Request request{.columns = columns, .logits = std::vector(size_t{columns} * rows, logit)};
@@ -393,7 +393,7 @@ std::vector<uint32_t> draw(SampleOptions options) {
         static_cast<float>(std::log(probabilities[rank]) + 5);
   }
   std::vector<uint32_t> counts(tokens_count);
-  for (uint64_t seed = 0; seed < 24; ++seed) {
+  for (uint64_t seed = 0; seed < 16; ++seed) {
     request.options = options;
     request.options.seed = seed % 2 == 0 ? seed : seed << 32;
     for (uint32_t token : sample(request)) {
