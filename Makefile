@@ -22,7 +22,7 @@ ifneq ($(CCACHE),)
   export CMAKE_CXX_COMPILER_LAUNCHER ?= $(CCACHE)
 endif
 
-.PHONY: help setup demo release dev asan test test-long gemma-tokenizer format check-format clean
+.PHONY: help setup demo release dev asan test test-long test-wgpu gemma-tokenizer format check-format clean
 .NOTPARALLEL:
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo 'make demo          build, and answer PROMPT="..." with the model in models/atlas'
 	@echo 'make test          every test that needs no real GPU (20 minutes at most)'
 	@echo 'make test-long     the same with the full matrices, then the CPU-side tests with sanitizers'
+	@echo 'make test-wgpu     the tests that need a device, with wgpu-native instead of Dawn'
 	@echo 'make release       build/release: the optimized program'
 	@echo 'make dev           build/dev: program and tests, warnings are errors'
 	@echo 'make asan          build/asan: CPU-side tests with address and undefined-behaviour sanitizers'
@@ -65,6 +66,13 @@ test-long: gemma-tokenizer dev asan
 	$(CTEST) --test-dir build/dev
 	$(CTEST) --test-dir build/asan -L '^cpu$$'
 
+test-wgpu: setup
+	python3 tools/fetch_webgpu.py --wgpu-native build/deps/webgpu
+	cmake --preset dev -B build/wgpu-native -U 'TANDEM_WEBGPU_*' \
+	  -DTANDEM_WEBGPU_LIBRARY="$(CURDIR)/build/deps/webgpu/lib/libwgpu_native-release.so"
+	cmake --build build/wgpu-native
+	$(CTEST) --test-dir build/wgpu-native -LE '^(long|cpu)$$'
+
 # The long tests of text/ read it; it is not ours to keep in the source tree.
 gemma-tokenizer:
 	tools/fetch_gemma_tokenizer.sh build/deps/gemma-tokenizer
@@ -76,4 +84,4 @@ check-format:
 	$(FORMAT) --dry-run --Werror
 
 clean:
-	rm -rf build/release build/dev build/asan
+	rm -rf build/release build/dev build/asan build/wgpu-native

@@ -1,4 +1,4 @@
-// Private to native_*.cpp: what they share of webgpu.h. No other file may include it.
+// Private to native_*.cpp: what they share. No other file may include it.
 #pragma once
 
 #include <webgpu.h>
@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "gpu/device.h"
+#include "gpu/native_library.h"
 
 namespace tandem::gpu {
 
@@ -49,11 +50,6 @@ inline std::string from_webgpu(WGPUStringView text) {
   if (!text.data) return {};
   return text.length == WGPU_STRLEN ? std::string(text.data) : std::string(text.data, text.length);
 }
-
-constexpr uint64_t forever = UINT64_MAX;
-
-// Whether the future has completed, and its callback run, within the time.
-bool wait_for(WGPUInstance instance, WGPUFuture future, uint64_t nanoseconds = forever);
 
 Error to_error(WGPUErrorType type, std::string message);
 
@@ -118,7 +114,7 @@ class Timestamps {
   uint64_t bytes() const { return bytes_of(dispatches_.size()); }
   static uint64_t bytes_of(size_t passes) { return passes * 2 * sizeof(uint64_t); }
   // What the copied bytes say.
-  std::vector<DispatchTime> times(const std::byte* resolved) const;
+  std::vector<DispatchTime> times(const std::byte* resolved, double unit_ns) const;
 
  private:
   std::vector<DispatchInfo> dispatches_;
@@ -127,16 +123,19 @@ class Timestamps {
 };
 
 struct Device::State {
+  const Library& library = Library::get();
   // Destroyed in reverse order: the driver may report errors until the instance is gone.
   DriverErrors errors;
   InstanceOwner instance;
   DeviceOwner device;
   QueueOwner queue;
   AdapterInfo info;
+  bool bounds_checks = true;
 
   // Numbers are never given twice, so that a stale view is found out.
   std::unordered_map<uint32_t, GpuBuffer> buffers;
   uint32_t last_buffer = 0;
+  uint64_t freed_buffers = 0;
   uint64_t buffer_bytes = 0;
 
   std::deque<CompiledKernel> kernels;  // by number; a deque, as callbacks keep addresses
@@ -146,6 +145,9 @@ struct Device::State {
 
   std::vector<GpuBuffer> staging;  // idle buffers for readbacks
 
+  void wait(WGPUFuture future, uint64_t nanoseconds = forever) const {
+    library.wait(instance.get(), device.get(), future, nanoseconds);
+  }
   // The buffer of a view, if the view lies inside it.
   Result<WGPUBuffer> buffer_of(const View& view) const;
   Result<GpuBuffer> create_buffer(uint64_t bytes, WGPUBufferUsage usage, std::string_view label);

@@ -1,6 +1,4 @@
 // Instances, adapters and their capabilities, and the choice and opening of a device.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cctype>
 
@@ -64,6 +62,7 @@ Limits limits_of(const WGPULimits& limits) {
 }
 
 AdapterInfo info_of(WGPUInstance instance, WGPUAdapter adapter) {
+  const Library& library = Library::get();
   WGPUAdapterInfo native = WGPU_ADAPTER_INFO_INIT;
   wgpuAdapterGetInfo(adapter, &native);
   WGPULimits limits = WGPU_LIMITS_INIT;
@@ -78,9 +77,8 @@ AdapterInfo info_of(WGPUInstance instance, WGPUAdapter adapter) {
       .timestamps = wgpuAdapterHasFeature(adapter, WGPUFeatureName_TimestampQuery) != 0,
       .limits = limits_of(limits),
       .tiers = {
-          .subgroups = wgpuAdapterHasFeature(adapter, WGPUFeatureName_Subgroups) != 0,
-          .dp4a = wgpuInstanceHasWGSLLanguageFeature(
-                      instance, WGPUWGSLLanguageFeatureName_Packed4x8IntegerDotProduct) != 0,
+          .subgroups = wgpuAdapterHasFeature(adapter, library.subgroups()) != 0,
+          .dp4a = library.has_dp4a(instance),
           .f16 = wgpuAdapterHasFeature(adapter, WGPUFeatureName_ShaderF16) != 0,
       }};
   wgpuAdapterInfoFreeMembers(native);
@@ -97,7 +95,7 @@ AdapterOwner request_adapter(WGPUInstance instance, WGPUPowerPreference power, b
   callback.userdata1 = &adapter;
   callback.callback = [](WGPURequestAdapterStatus, WGPUAdapter found, WGPUStringView, void* result,
                          void*) { *static_cast<WGPUAdapter*>(result) = found; };
-  wait_for(instance, wgpuInstanceRequestAdapter(instance, &options, callback));
+  Library::get().wait(instance, nullptr, wgpuInstanceRequestAdapter(instance, &options, callback));
   return AdapterOwner(adapter);
 }
 
@@ -196,18 +194,6 @@ WGPULimits required_limits(WGPUAdapter adapter, const Limits& asked) {
   return limits;
 }
 
-// Dawn's extension of WGPUDeviceDescriptor that switches its toggles; the standard header lacks it.
-struct DawnToggles {
-  static constexpr auto stype = static_cast<WGPUSType>(0x0005000A);
-  WGPUChainedStruct chain{nullptr, stype};
-  size_t enabled_count = 0;
-  const char* const* enabled = nullptr;
-  size_t disabled_count = 0;
-  const char* const* disabled = nullptr;
-};
-
-bool library_is_dawn() { return dlsym(RTLD_DEFAULT, "wgpuDeviceTick") != nullptr; }
-
 void report_to(DriverErrors& errors, WGPUDeviceDescriptor& descriptor) {
   descriptor.deviceLostCallbackInfo.mode = WGPUCallbackMode_AllowSpontaneous;
   descriptor.deviceLostCallbackInfo.userdata1 = &errors;
@@ -226,8 +212,9 @@ void report_to(DriverErrors& errors, WGPUDeviceDescriptor& descriptor) {
 Result<DeviceOwner> request_device(WGPUInstance instance, WGPUAdapter adapter,
                                    const AdapterInfo& info, bool bounds_checks,
                                    DriverErrors& errors) {
+  const Library& library = Library::get();
   std::vector<WGPUFeatureName> features;
-  if (info.tiers.subgroups) features.push_back(WGPUFeatureName_Subgroups);
+  if (info.tiers.subgroups) features.push_back(library.subgroups());
   if (info.tiers.f16) features.push_back(WGPUFeatureName_ShaderF16);
   if (info.timestamps) features.push_back(WGPUFeatureName_TimestampQuery);
   const WGPULimits limits = required_limits(adapter, info.limits);
@@ -236,18 +223,7 @@ Result<DeviceOwner> request_device(WGPUInstance instance, WGPUAdapter adapter,
   descriptor.requiredFeatures = features.data();
   descriptor.requiredLimits = &limits;
   report_to(errors, descriptor);
-  // Kernels write all workgroup memory that they read; zeroing it first costs most of the time that
-  // a software adapter takes to compile them.
-  std::vector<const char*> enabled{"disable_workgroup_init"};
-  if (!bounds_checks) enabled.push_back("disable_robustness");
-  DawnToggles toggles;
-  toggles.enabled_count = enabled.size();
-  toggles.enabled = enabled.data();
-  // Timestamps are rounded to 65 us otherwise, which is longer than most dispatches take.
-  const char* const disabled[] = {"timestamp_quantization"};
-  toggles.disabled_count = std::size(disabled);
-  toggles.disabled = disabled;
-  if (library_is_dawn()) descriptor.nextInChain = &toggles.chain;
+  descriptor.nextInChain = const_cast<WGPUChainedStruct*>(library.device_extension(bounds_checks));
 
   struct Answer {
     WGPUDevice device = nullptr;
@@ -260,7 +236,7 @@ Result<DeviceOwner> request_device(WGPUInstance instance, WGPUAdapter adapter,
                          void* result, void*) {
     *static_cast<Answer*>(result) = {device, from_webgpu(message)};
   };
-  wait_for(instance, wgpuAdapterRequestDevice(adapter, &descriptor, callback));
+  library.wait(instance, nullptr, wgpuAdapterRequestDevice(adapter, &descriptor, callback));
   if (!answer.device) {
     return fail(ErrorCode::no_adapter, "adapter \"{}\" gives no device: {}", info.name,
                 answer.message);
@@ -269,12 +245,6 @@ Result<DeviceOwner> request_device(WGPUInstance instance, WGPUAdapter adapter,
 }
 
 }  // namespace
-
-bool wait_for(WGPUInstance instance, WGPUFuture future, uint64_t nanoseconds) {
-  WGPUFutureWaitInfo info = WGPU_FUTURE_WAIT_INFO_INIT;
-  info.future = future;
-  return wgpuInstanceWaitAny(instance, 1, &info, nanoseconds) == WGPUWaitStatus_Success;
-}
 
 std::vector<std::string_view> tier_names(const Tiers& tiers) {
   std::vector<std::string_view> names = {"base"};
@@ -305,6 +275,7 @@ Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
     TRY(check_limits(*options.limits, adapter.info.limits));
     state->info.limits = *options.limits;
   }
+  state->bounds_checks = options.bounds_checks;
   TRY_ASSIGN(state->device, request_device(state->instance.get(), adapter.handle.get(), state->info,
                                            options.bounds_checks, state->errors));
   state->queue.reset(wgpuDeviceGetQueue(state->device.get()));

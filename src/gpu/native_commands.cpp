@@ -97,6 +97,15 @@ Result<void> check_aliasing(const CompiledKernel& kernel, std::span<const Bindin
 struct CommandList::State {
   Device* device;
   std::vector<Dispatch> dispatches;
+  std::vector<uint32_t> buffers;  // all that it binds, which must live when it is submitted
+  uint64_t freed_buffers = 0;     // of the device when they were last known to live
+
+  Result<void> check_buffers(const Device::State& owner) {
+    if (freed_buffers == owner.freed_buffers) return {};
+    for (const uint32_t buffer : buffers) TRY(owner.buffer_of({.buffer = buffer}));
+    freed_buffers = owner.freed_buffers;
+    return {};
+  }
 };
 
 CommandList::CommandList(Device& device) : state_(new State{.device = &device}) {}
@@ -156,6 +165,7 @@ Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindi
   TRY(device.errors.take());
   Dispatch& recorded = state_->dispatches.emplace_back(number, std::move(bind_group), grid);
   for (const Binding& binding : bindings) {
+    state_->buffers.push_back(binding.view.buffer);
     recorded.bytes_read += binding.view.bytes;
     if (binding.access == Access::read_write) recorded.bytes_written += binding.view.bytes;
   }
@@ -169,7 +179,7 @@ struct Readback::State {
   Timestamps timestamps;
   uint64_t bytes;
   GpuBuffer staging;
-  WGPUFuture mapping{};
+  std::optional<WGPUFuture> mapping;  // none before the submission
   bool finished = false;
   std::optional<Error> error;
 
@@ -180,9 +190,11 @@ struct Readback::State {
         staging(std::move(buffer)) {}
 
   ~State() {
-    wgpuBufferUnmap(staging.buffer.get());
-    // An unmap ends a mapping under way, whose callback needs this state.
-    if (!finished) wait_for(device->instance.get(), mapping);
+    if (mapping) {
+      wgpuBufferUnmap(staging.buffer.get());
+      // An unmap ends a mapping under way, whose callback needs this state.
+      if (!finished) device->wait(*mapping);
+    }
     if (staging.bytes <= max_idle_staging_bytes && !device->errors.lost()) {
       device->staging.push_back(std::move(staging));
     }
@@ -190,7 +202,7 @@ struct Readback::State {
 
   uint64_t staged_bytes() const { return timestamps.bytes() + bytes; }
 
-  void map() {
+  void map(uint64_t submission) {
     WGPUBufferMapCallbackInfo callback = WGPU_BUFFER_MAP_CALLBACK_INFO_INIT;
     callback.mode = WGPUCallbackMode_WaitAnyOnly;
     callback.userdata1 = this;
@@ -201,11 +213,13 @@ struct Readback::State {
         readback.error = Error{ErrorCode::gpu_validation, from_webgpu(message)};
       }
     };
-    mapping =
-        wgpuBufferMapAsync(staging.buffer.get(), WGPUMapMode_Read, 0, staged_bytes(), callback);
+    mapping = device->library.map(staging.buffer.get(), staged_bytes(), submission, callback);
   }
 
-  bool ready() const { return finished || wait_for(device->instance.get(), mapping, 0); }
+  bool ready() const {
+    if (!finished) device->wait(*mapping, 0);
+    return finished;
+  }
 
   Result<void> check_ready() const {
     if (ready()) return {};
@@ -237,7 +251,8 @@ Result<std::vector<DispatchTime>> Readback::times() const {
   }
   TRY(state_->check_ready());
   TRY_ASSIGN(const std::byte* mapped, state_->mapped());
-  return state_->timestamps.times(mapped);
+  const Device::State& device = *state_->device;
+  return state_->timestamps.times(mapped, device.library.timestamp_ns(device.queue.get()));
 }
 
 Result<std::vector<std::byte>> Readback::take() {
@@ -338,6 +353,7 @@ Result<Readback> Device::submit(const Submission& submission) {
       return fail(ErrorCode::gpu_validation,
                   "a submission without a command list, or with one of another device");
     }
+    TRY(item.commands->state_->check_buffers(state));
     for (const Dispatch& dispatch : item.commands->state_->dispatches) {
       TRY_ASSIGN(const SizedDispatch sized,
                  size(dispatch, state.kernels[dispatch.kernel], item.extent,
@@ -359,17 +375,15 @@ Result<Readback> Device::submit(const Submission& submission) {
                state.copy_out(encoder.get(), submission.read_back, std::move(timestamps)));
   }
   const CommandBufferOwner commands(wgpuCommandEncoderFinish(encoder.get(), nullptr));
-  const WGPUCommandBuffer command_buffer = commands.get();
-  wgpuQueueSubmit(state.queue.get(), 1, &command_buffer);
-  if (readback.state_) readback.state_->map();
+  TRY(state.errors.take());
+  const uint64_t number = state.library.submit(state.queue.get(), commands.get());
+  if (readback.state_) readback.state_->map(number);
   TRY(state.errors.take());
   return readback;
 }
 
 Result<void> Device::wait(const Readback& readback) {
-  if (readback.state_ && !readback.state_->finished) {
-    wait_for(state_->instance.get(), readback.state_->mapping);
-  }
+  if (readback.state_ && !readback.state_->finished) state_->wait(*readback.state_->mapping);
   return state_->errors.take();
 }
 

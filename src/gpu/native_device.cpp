@@ -4,17 +4,12 @@
 namespace tandem::gpu {
 
 Error to_error(WGPUErrorType type, std::string message) {
-  switch (type) {
-    case WGPUErrorType_OutOfMemory:
-      return {ErrorCode::out_of_memory, std::move(message)};
-    case WGPUErrorType_Validation:
-      return {ErrorCode::gpu_validation, std::move(message)};
-    default:
-      return {ErrorCode::internal, std::move(message)};
-  }
+  const ErrorCode code = Library::get().error_code(type, message);
+  return {code, std::move(message)};
 }
 
 void DriverErrors::store(Error error) {
+  if (error.code == ErrorCode::device_lost) return lose(error.message);
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = std::move(error);
 }
@@ -80,8 +75,8 @@ Result<GpuBuffer> Device::State::create_buffer(uint64_t bytes, WGPUBufferUsage u
   ErrorScope validation(device.get(), WGPUErrorFilter_Validation);
   ErrorScope memory(device.get(), WGPUErrorFilter_OutOfMemory);
   BufferOwner buffer(wgpuDeviceCreateBuffer(device.get(), &descriptor));
-  wait_for(instance.get(), memory.end());
-  wait_for(instance.get(), validation.end());
+  wait(memory.end());
+  wait(validation.end());
   TRY(errors.take());
   for (const std::optional<Error>* error : {&memory.error, &validation.error}) {
     if (*error) {
@@ -146,7 +141,7 @@ Census Device::census() const {
           .compile_ms = state_->compile_ms};
 }
 
-void Device::lose() { wgpuDeviceDestroy(state_->device.get()); }
+void Device::lose() { state_->library.destroy(state_->device.get()); }
 
 Buffer::Buffer(Buffer&& other) noexcept
     : device_(std::exchange(other.device_, nullptr)),
@@ -169,6 +164,7 @@ Buffer::~Buffer() {
   wgpuBufferDestroy(found->second.buffer.get());
   state.buffer_bytes -= bytes_;
   state.buffers.erase(found);
+  ++state.freed_buffers;
 }
 
 }  // namespace tandem::gpu

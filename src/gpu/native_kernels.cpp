@@ -49,18 +49,19 @@ BindGroupLayoutOwner bind_group_layout(WGPUDevice device, std::span<const Access
   return BindGroupLayoutOwner(wgpuDeviceCreateBindGroupLayout(device, &descriptor));
 }
 
-ShaderModuleOwner shader_module(WGPUDevice device, std::string_view label,
-                                std::string_view source) {
+ShaderModuleOwner shader_module(const Library& library, WGPUDevice device, std::string_view label,
+                                std::string source, bool bounds_checks) {
+  library.adapt(source);
   WGPUShaderSourceWGSL wgsl = WGPU_SHADER_SOURCE_WGSL_INIT;
   wgsl.code = to_webgpu(source);
   WGPUShaderModuleDescriptor descriptor = WGPU_SHADER_MODULE_DESCRIPTOR_INIT;
   descriptor.nextInChain = &wgsl.chain;
   descriptor.label = to_webgpu(label);
-  return ShaderModuleOwner(wgpuDeviceCreateShaderModule(device, &descriptor));
+  return ShaderModuleOwner(library.create_shader_module(device, descriptor, bounds_checks));
 }
 
-WGPUFuture compile(WGPUDevice device, CompiledKernel& kernel, WGPUShaderModule module,
-                   std::span<const Constant> constants) {
+WGPUFuture compile(const Library& library, WGPUDevice device, CompiledKernel& kernel,
+                   WGPUShaderModule module, std::span<const Constant> constants) {
   WGPUBindGroupLayout layouts[] = {kernel.layout.get()};
   WGPUPipelineLayoutDescriptor layout_descriptor = WGPU_PIPELINE_LAYOUT_DESCRIPTOR_INIT;
   layout_descriptor.bindGroupLayoutCount = std::size(layouts);
@@ -94,7 +95,7 @@ WGPUFuture compile(WGPUDevice device, CompiledKernel& kernel, WGPUShaderModule m
       compiled.error = Error{ErrorCode::gpu_validation, from_webgpu(message)};
     }
   };
-  return wgpuDeviceCreateComputePipelineAsync(device, &descriptor, callback);
+  return library.create_pipeline(device, descriptor, callback);
 }
 
 // The name and its constants, sorted: equal for equal requests of one source.
@@ -149,9 +150,11 @@ Result<Kernel> Device::kernel_from_source(std::string_view label, std::string_vi
   kernel.layout = bind_group_layout(state.device.get(), bindings);
   auto scope = std::make_unique<ErrorScope>(state.device.get(), WGPUErrorFilter_Validation);
   const ShaderModuleOwner module =
-      shader_module(state.device.get(), label, source_for(source, state.info.tiers));
+      shader_module(state.library, state.device.get(), label, source_for(source, state.info.tiers),
+                    state.bounds_checks);
   const WGPUFuture scope_end = scope->end();
-  const WGPUFuture pipeline = compile(state.device.get(), kernel, module.get(), constants);
+  const WGPUFuture pipeline =
+      compile(state.library, state.device.get(), kernel, module.get(), constants);
   state.pending.push_back({number, std::move(scope), scope_end, pipeline});
   return number;
 }
@@ -162,8 +165,8 @@ Result<void> Device::finish_kernels() {
   const Stopwatch stopwatch(state.compile_ms);
   std::optional<Error> first_error;
   for (PendingKernel& pending : state.pending) {
-    wait_for(state.instance.get(), pending.scope_end);
-    wait_for(state.instance.get(), pending.pipeline);
+    state.wait(pending.scope_end);
+    state.wait(pending.pipeline);
     CompiledKernel& kernel = state.kernels[pending.kernel];
     if (pending.scope->error) kernel.error = std::move(pending.scope->error);
     if (!kernel.error) continue;

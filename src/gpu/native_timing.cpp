@@ -46,12 +46,16 @@ void Timestamps::resolve(WGPUCommandEncoder encoder, WGPUBuffer target) const {
   wgpuCommandEncoderCopyBufferToBuffer(encoder, results_.buffer.get(), 0, target, 0, bytes());
 }
 
-std::vector<DispatchTime> Timestamps::times(const std::byte* resolved) const {
+std::vector<DispatchTime> Timestamps::times(const std::byte* resolved, double unit_ns) const {
+  const auto nanoseconds = [&](size_t query) {
+    uint64_t units;
+    std::memcpy(&units, resolved + query * sizeof(units), sizeof(units));
+    // A double holds 104 days of nanoseconds exactly.
+    return unit_ns == 1 ? units : static_cast<uint64_t>(static_cast<double>(units) * unit_ns);
+  };
   std::vector<DispatchTime> times;
-  for (const DispatchInfo& dispatch : dispatches_) {
-    uint64_t ns[2];
-    std::memcpy(ns, resolved + times.size() * sizeof(ns), sizeof(ns));
-    times.push_back({dispatch, ns[0], ns[1]});
+  for (size_t i = 0; i < dispatches_.size(); ++i) {
+    times.push_back({dispatches_[i], nanoseconds(2 * i), nanoseconds(2 * i + 1)});
   }
   return times;
 }

@@ -67,8 +67,13 @@ TEST(Device, ForcesTiersOff) {
             (std::vector<std::string_view>{"base", "subgroups", "dp4a", "f16"}));
 
   // The device itself lacks the feature, too.
-  constexpr std::string_view source = "enable subgroups;\n@compute @workgroup_size(1) fn main() {}";
-  test::expect_value(base->kernel_from_source("needs_subgroups", source, {}));
+  constexpr std::string_view source = R"(
+enable subgroups;
+@group(0) @binding(0) var<storage, read_write> y: u32;
+@compute @workgroup_size(1) fn main() { y = subgroupMax(y); }
+)";
+  constexpr Access bindings[] = {Access::read_write};
+  test::expect_value(base->kernel_from_source("needs_subgroups", source, bindings));
   EXPECT_TRUE(refused(base->finish_kernels(), ErrorCode::gpu_validation, {"subgroups"}));
 }
 
