@@ -55,7 +55,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var proposes = true;
 //#if subgroups
   candidate = subgroupMax(value);
-  proposes = subgroupElect();
+  proposes = value == candidate;
 //#end
   if (proposes) {
     atomicMax(&best_value, candidate);
