@@ -58,10 +58,9 @@ Result<void> TargetSequence::record() {
   };
   TRY(keep(chunk_lists_, recording.inputs(chunk_, owning)));
   TRY(keep(chunk_lists_, recording.layers(chunk_, 0, owning)));
-  TRY(keep(enter_, recording.inputs(row_, layers)));
-  TRY(keep(enter_, recording.last_row(chunk_, row_)));
-  TRY(keep(row_lists_, recording.inputs(row_, layers)));
-  TRY(keep(row_lists_, recording.layers(row_, 0, owning)));
+  TRY(keep(row_inputs_, recording.inputs(row_, layers)));
+  TRY(keep(row_owning_, recording.layers(row_, 0, owning)));
+  TRY(keep(last_row_, recording.last_row(chunk_, row_)));
   TRY(keep(finish_, recording.layers(row_, owning, layers)));
   TRY(keep(finish_, recording.head(row_)));
   TRY(keep(finish_, recording.next_token(row_)));
@@ -93,8 +92,8 @@ std::vector<const gpu::CommandList*> TargetSequence::method(std::string_view nam
   auto add = [&](const std::vector<gpu::CommandList>& some) {
     for (const gpu::CommandList& list : some) lists.push_back(&list);
   };
-  if (name == "prefill") add(chunk_lists_), add(enter_), add(finish_);
-  if (name == "decode") add(row_lists_), add(finish_);
+  if (name == "prefill") add(chunk_lists_), add(row_inputs_), add(last_row_), add(finish_);
+  if (name == "decode") add(row_inputs_), add(row_owning_), add(finish_);
   if (name == "score") {
     for (const Stage& stage : stages_) lists.push_back(&stage.commands);
   }
@@ -136,7 +135,8 @@ Result<void> TargetSequence::prefill(uint32_t position, std::span<const uint32_t
     gpu::Submission submission{.items = {}, .read_back = {}, .passes = target_.passes()};
     append(submission, chunk_lists_, {rows, begin});
     if (begin == end) {
-      append(submission, enter_, {rows, end});
+      append(submission, row_inputs_, {1, end});
+      append(submission, last_row_, {1, end});
       append(submission, finish_, {1, end});
       submission.read_back = buffer("step");
     }
@@ -150,7 +150,8 @@ Result<void> TargetSequence::decode() {
   if (submitted_ == 0) return fail(ErrorCode::invalid_argument, "decode needs a prefill before it");
   const uint32_t positions = std::min(next_position_ + 1, target_.capacity().context);
   gpu::Submission submission{.items = {}, .read_back = buffer("step"), .passes = target_.passes()};
-  append(submission, row_lists_, {1, positions});
+  append(submission, row_inputs_, {1, positions});
+  append(submission, row_owning_, {1, positions});
   append(submission, finish_, {1, positions});
   TRY_ASSIGN(gpu::Readback readback, target_.device().submit(submission));
   rounds_.push_back({std::move(readback), ++submitted_});

@@ -51,9 +51,11 @@ class TargetSequence : public Sequence {
   RowSet chunk_;
   RowSet score_;
 
+  // Prefill runs chunk, row_inputs, last_row and finish; decode row_inputs, row_owning and finish.
   std::vector<gpu::CommandList> chunk_lists_;  // inputs and owning layers of a chunk
-  std::vector<gpu::CommandList> enter_;        // the inputs of the last row, then its h and normed
-  std::vector<gpu::CommandList> row_lists_;    // inputs and owning layers of one row
+  std::vector<gpu::CommandList> row_inputs_;   // the inputs of one row
+  std::vector<gpu::CommandList> row_owning_;   // the owning layers of one row
+  std::vector<gpu::CommandList> last_row_;     // h and normed of a chunk's last row
   std::vector<gpu::CommandList> finish_;       // sharing layers, head and next token of one row
   std::vector<Stage> stages_;
   gpu::View score_logits_;
