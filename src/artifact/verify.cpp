@@ -33,12 +33,11 @@ Result<uint64_t> check_folder(const Artifact& artifact) {
 }  // namespace
 
 Result<Verification> verify(const std::filesystem::path& folder, const Progress& progress) {
-  TRY_ASSIGN(const Artifact artifact, Artifact::open(folder));
+  TRY_ASSIGN(Artifact artifact, Artifact::open(folder));
   TRY_ASSIGN(const uint64_t files, check_folder(artifact));
   NoSink sink;
   TRY(load(artifact, sink, progress));
-  return Verification{artifact.digest(), artifact.manifest().tensors.size(), files,
-                      artifact.plan().bytes};
+  return Verification{std::move(artifact), files};
 }
 
 }  // namespace tandem::artifact

@@ -8,10 +8,8 @@
 namespace tandem::artifact {
 
 struct Verification {
-  Digest digest;  // Artifact::digest
-  uint64_t tensors = 0;
+  Artifact artifact;
   uint64_t files = 0;
-  uint64_t bytes = 0;  // of the shards
 };
 
 // All that Artifact::open and load check, and that the folder holds nothing else. An error is the

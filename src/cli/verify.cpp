@@ -13,18 +13,19 @@
 namespace tandem::cli {
 
 Command verify(CLI::App& parent) {
-  const auto artifact = std::make_shared<std::string>();
+  const auto folder = std::make_shared<std::string>();
   CLI::App* app =
       parent.add_subcommand("verify", "Check every byte of an artifact; exit 0 or say why not");
-  app->add_option("artifact", *artifact, "Folder of the artifact")->required();
-  return {app, [artifact]() -> Result<void> {
+  app->add_option("artifact", *folder, "Folder of the artifact")->required();
+  return {app, [folder]() -> Result<void> {
             TRY_ASSIGN(const artifact::Verification found,
-                       artifact::verify(*artifact, progress_bar("verifying")));
-            TRY_ASSIGN(const artifact::Artifact opened, artifact::Artifact::open(*artifact));
-            TRY(engine::Prompts::open(opened));
-            TRY(engine::stop_ids(opened));
-            fmt::print("{}: {} tensors in {} files, {} of weights, digest {}\n", *artifact,
-                       found.tensors, found.files, megabytes(found.bytes), found.digest.hex());
+                       artifact::verify(*folder, progress_bar("verifying")));
+            const artifact::Artifact& artifact = found.artifact;
+            TRY(engine::Prompts::open(artifact));
+            TRY(engine::stop_ids(artifact));
+            fmt::print("{}: {} tensors in {} files, {} of weights, digest {}\n", *folder,
+                       artifact.manifest().tensors.size(), found.files,
+                       megabytes(artifact.plan().bytes), artifact.digest().hex());
             return {};
           }};
 }
