@@ -81,7 +81,7 @@ Result<void> Recording::add_norm(gpu::CommandList& commands, const RowSet& rows,
                                             .scalar = scalar,
                                             .h = view(rows, "h"),
                                             .next_weight = next,
-                                            .y = next ? view(rows, "normed") : gpu::View{},
+                                            .y = view(rows, "normed"),
                                             .max_rows = rows.max_rows});
 }
 

@@ -47,7 +47,7 @@ Outputs on_gpu(uint32_t columns, uint32_t rows, const Inputs& in, bool scaled, b
                                .scalar = scaled ? factor.view() : gpu::View{},
                                .h = h.view(),
                                .next_weight = next ? next_weight.view() : gpu::View{},
-                               .y = next ? y.view() : gpu::View{},
+                               .y = y.view(),
                                .max_rows = max_rows}));
   EXPECT_EQ(commands.dispatch_count(), 1u);
   test::run(commands, {.rows = max_rows});

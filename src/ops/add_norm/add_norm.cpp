@@ -1,4 +1,4 @@
-// Records the residual step: one kernel with the next norm, one without.
+// Records the residual step.
 #include "ops/add_norm/add_norm.h"
 
 #include "base/error.h"
@@ -6,10 +6,12 @@
 namespace tandem::ops {
 
 Route add_norm_route(const AddNorm& op) {
-  return {
-      op.next_weight ? "add_norm_next" : "add_norm",
-      {{"COLUMNS", double(op.columns)}, {"EPSILON", op.epsilon}, {"SCALED", op.scalar ? 1.0 : 0.0}},
-      {.groups = 1, .rows_per_group = 1}};
+  return {"add_norm",
+          {{"COLUMNS", double(op.columns)},
+           {"EPSILON", op.epsilon},
+           {"SCALED", op.scalar ? 1.0 : 0.0},
+           {"NEXT", op.next_weight ? 1.0 : 0.0}},
+          {.groups = 1, .rows_per_group = 1}};
 }
 
 Result<void> record(gpu::CommandList& commands, const AddNorm& op) {
@@ -18,18 +20,13 @@ Result<void> record(gpu::CommandList& commands, const AddNorm& op) {
   TRY(check_size("add_norm", "x", op.x, elements * sizeof(float)));
   TRY(check_size("add_norm", "h", op.h, elements * sizeof(float)));
   TRY(check_size("add_norm", "weight", op.weight, op.columns * sizeof(float)));
-  const Route route = add_norm_route(op);
-  const gpu::View scalar = op.scalar ? op.scalar : op.weight;
-  if (!op.next_weight) {
-    return dispatch(commands, route,
-                    {gpu::uniform(op.step), gpu::read(op.x), gpu::read(op.weight),
-                     gpu::read(scalar), gpu::read_write(op.h)});
-  }
-  TRY(check_size("add_norm", "next_weight", op.next_weight, op.columns * sizeof(float)));
   TRY(check_size("add_norm", "y", op.y, elements * sizeof(float)));
-  return dispatch(commands, route,
+  const gpu::View scalar = op.scalar ? op.scalar : op.weight;
+  const gpu::View next_weight = op.next_weight ? op.next_weight : op.weight;
+  TRY(check_size("add_norm", "next_weight", next_weight, op.columns * sizeof(float)));
+  return dispatch(commands, add_norm_route(op),
                   {gpu::uniform(op.step), gpu::read(op.x), gpu::read(op.weight), gpu::read(scalar),
-                   gpu::read_write(op.h), gpu::read(op.next_weight), gpu::read_write(op.y)});
+                   gpu::read_write(op.h), gpu::read(next_weight), gpu::read_write(op.y)});
 }
 
 }  // namespace tandem::ops

@@ -15,7 +15,7 @@ struct AddNorm {
   gpu::View weight;       // [columns]
   gpu::View scalar;       // [1], or none: 1
   gpu::View h;            // [max_rows][columns], updated in place
-  gpu::View next_weight;  // [columns], or none: no y
+  gpu::View next_weight;  // [columns], or none: y stays as it is
   gpu::View y;            // [max_rows][columns]
   uint32_t max_rows = 0;
 };

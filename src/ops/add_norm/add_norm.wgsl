@@ -1,6 +1,7 @@
-// h[row] = (h[row] + x[row] / sqrt(mean(x[row]^2) + EPSILON) * weight) * scalar, in place.
-// Shapes: x and h [rows][COLUMNS], weight [COLUMNS], scalar [1]. One workgroup computes one row.
-// Limits: any COLUMNS; without SCALED, any view may stand in for scalar.
+// h[row] = (h[row] + x[row] / sqrt(mean(x[row]^2) + EPSILON) * weight) * scalar, in place, then
+// with NEXT y[row] = h[row] / sqrt(mean(h[row]^2) + EPSILON) * next_weight.
+// Shapes: x, h and y [rows][COLUMNS], weights [COLUMNS], scalar [1]. One workgroup computes one row.
+// Limits: any COLUMNS; without SCALED any view may stand in for scalar, without NEXT for next_weight.
 
 struct Step {
   position: u32,
@@ -15,6 +16,7 @@ struct Step {
 override COLUMNS: u32;
 override EPSILON: f32;
 override SCALED: bool;
+override NEXT: bool;
 
 const INVOCATIONS = 256u;
 
@@ -23,6 +25,8 @@ const INVOCATIONS = 256u;
 @group(0) @binding(2) var<storage, read> weight: array<f32>;
 @group(0) @binding(3) var<storage, read> scalar: array<f32>;
 @group(0) @binding(4) var<storage, read_write> h: array<f32>;
+@group(0) @binding(5) var<storage, read> next_weight: array<f32>;
+@group(0) @binding(6) var<storage, read_write> y: array<f32>;
 
 var<workgroup> sums: array<f32, INVOCATIONS>;
 
@@ -58,7 +62,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   if (SCALED) {
     factor = scalar[0];
   }
+  sum = 0.0;
   for (var c = invocation; c < COLUMNS; c += INVOCATIONS) {
-    h[base + c] = (h[base + c] + x[base + c] * scale * weight[c]) * factor;
+    let updated = (h[base + c] + x[base + c] * scale * weight[c]) * factor;
+    h[base + c] = updated;
+    sum += updated * updated;
+  }
+  if (!NEXT) {
+    return;
+  }
+  // All have read sums[0] before any of them writes its next sum.
+  workgroupBarrier();
+  let next_scale = norm_scale(sum, invocation);
+
+  for (var c = invocation; c < COLUMNS; c += INVOCATIONS) {
+    y[base + c] = h[base + c] * next_scale * next_weight[c];
   }
 }
