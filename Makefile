@@ -17,10 +17,6 @@ CPU_TESTS = test_base test_spec test_gpu test_ops test_model test_text test_arti
 WEBGPU = -U 'TANDEM_WEBGPU_*' \
   $(if $(TANDEM_WEBGPU_LIBRARY),-DTANDEM_WEBGPU_LIBRARY="$(TANDEM_WEBGPU_LIBRARY)" \
                                 -DTANDEM_WEBGPU_INCLUDE="$(TANDEM_WEBGPU_INCLUDE)")
-CCACHE := $(shell command -v ccache)
-ifneq ($(CCACHE),)
-  export CMAKE_CXX_COMPILER_LAUNCHER ?= $(CCACHE)
-endif
 
 .PHONY: help setup demo release dev asan test test-long test-wgpu gemma-tokenizer format check-format clean
 .NOTPARALLEL:
