@@ -13,6 +13,7 @@
 
 #include "tandem/error.h"
 #include "tandem/message.h"
+#include "tandem/sampling.h"
 
 namespace tandem {
 
@@ -51,6 +52,7 @@ struct EngineInfo {
   bool software = false;  // the adapter is a software one
   std::vector<std::string> tiers;
   std::string kernel_closure;  // the sha256 over all kernels, in hex; empty on the CPU
+  SampleOptions sampling;      // the artifact's defaults
   uint32_t vocabulary = 0;
   uint32_t context = 0;
   uint32_t input_bound = 0;
@@ -67,19 +69,25 @@ struct EngineInfo {
 
 struct GenerateOptions {
   uint32_t max_tokens = 256;
-  bool ignore_eos = false;  // goes on past the artifact's stop ids
+  bool ignore_eos = false;                // goes on past the artifact's stop ids
+  std::optional<SampleOptions> sampling;  // by default EngineInfo::sampling
+  std::vector<TokenBias> biases;          // of different tokens, at most max_biases
+  // The text ends in front of the first of them that is generated, whatever the tokens' borders.
+  std::vector<std::string> stop_strings;
 };
 
 enum class StopReason {
-  stop_id,  // one of the artifact's stop ids was generated
-  length,   // max_tokens
-  context,  // the session's positions are used up
-  aborted,  // the caller's callback returned false
+  stop_id,      // one of the artifact's stop ids was generated
+  stop_string,  // one of the stop strings was generated
+  length,       // max_tokens
+  context,      // the session's positions are used up
+  aborted,      // by Session::abort, or by the caller's callback
 };
 std::string_view name(StopReason reason);
 
 struct GenerateStats {
   uint32_t prompt_tokens = 0;
+  uint32_t reused_tokens = 0;  // of the prompt, whose KV was there already
   uint32_t generated_tokens = 0;
   uint32_t rounds = 0;        // decode rounds whose result was used, prefill's included
   double first_token_ms = 0;  // from the call to the first token
@@ -89,8 +97,9 @@ struct GenerateStats {
 };
 
 struct Generation {
-  std::vector<uint32_t> ids;  // every generated token, a stop id included
-  std::string text;           // of the ids without the stop id
+  // Every generated token, the stop id or the one that completed a stop string included.
+  std::vector<uint32_t> ids;
+  std::string text;  // of the ids, without a stop id, a stop string and what follows it
   StopReason stop = StopReason::length;
   GenerateStats stats;
 };
@@ -101,21 +110,45 @@ using TextSink = std::function<bool(std::string_view piece)>;
 // Takes logits rows in order: [rows][vocabulary], the first of them being row `first_row`.
 using LogitsSink = std::function<Result<void>(uint32_t first_row, std::span<const float> logits)>;
 
-// One timeline. Not for several threads at once; its engine must outlive it.
+// One timeline. Sessions of one engine are independent of each other and may take turns, step by
+// step. Not for several threads at once; its engine must outlive it.
+//
+// A session keeps the KV of its timeline: a prompt that begins as the timeline does runs only what
+// differs. Refused arguments leave everything as it was; after any other error the timeline is
+// empty.
 class Session {
  public:
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  // Runs a prompt from position 0 and generates greedily. Errors: context_exceeded for a prompt
-  // longer than the context, malformed_text for ids outside the vocabulary, device_lost, ...
+  // Runs a prompt, from position 0 on, and generates what follows. Errors: context_exceeded for a
+  // prompt longer than the context, malformed_text for ids outside the vocabulary,
+  // invalid_argument for options out of their range, device_lost, ...
   Result<Generation> generate(std::span<const uint32_t> prompt, const GenerateOptions& options,
                               const TextSink& sink = {});
 
-  // The logits after the last of `ids`.
+  // The same in steps. `start` ends a generation that is still running.
+  Result<void> start(std::span<const uint32_t> prompt, const GenerateOptions& options);
+  bool running() const;
+  // Waits for the next token and gives the text that it completes, which may be none.
+  Result<std::string> step();
+  // Ends the generation with what was generated so far, and gives the text that was held back.
+  std::string abort();
+  // The one that is running, or the last one.
+  const Generation& generation() const;
+
+  // The timeline: the last prompt and the tokens generated after it.
+  const std::vector<uint32_t>& ids() const;
+  // The timeline with `messages` after it, up to the beginning of the model's next answer: the
+  // prompt of a conversation's next turn. On an empty timeline, as Engine::encode_chat.
+  Result<std::vector<uint32_t>> next_prompt(std::span<const Message> messages) const;
+  // Empties the timeline, at once; a new generation is as in a new session.
+  void reset();
+
+  // The logits after the last of `ids`. Empties the timeline.
   Result<std::vector<float>> logits(std::span<const uint32_t> ids);
-  // The logits after each of `ids`, in bands of rows.
+  // The logits after each of `ids`, in bands of rows. Empties the timeline.
   Result<void> all_logits(std::span<const uint32_t> ids, const LogitsSink& sink);
 
  private:

@@ -22,7 +22,7 @@ Command verify(CLI::App& parent) {
                        artifact::verify(*folder, progress_bar("verifying")));
             const artifact::Artifact& artifact = found.artifact;
             TRY(engine::Prompts::open(artifact));
-            TRY(engine::stop_ids(artifact));
+            TRY(engine::generation_config(artifact));
             fmt::print("{}: {} tensors in {} files, {} of weights, digest {}\n", *folder,
                        artifact.manifest().tensors.size(), found.files,
                        megabytes(artifact.plan().bytes), artifact.digest().hex());

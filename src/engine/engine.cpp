@@ -1,13 +1,11 @@
-// Opening an artifact and generating from it: the public API over model, text and artifact.
+// Opening an artifact: the public API over model, text and artifact.
 #include "tandem/engine.h"
 
 #include <chrono>
 
 #include "artifact/artifact.h"
 #include "base/error.h"
-#include "engine/loop.h"
-#include "engine/open_model.h"
-#include "engine/prompts.h"
+#include "engine/state.h"
 
 namespace tandem {
 namespace {
@@ -31,25 +29,11 @@ class ModelSink : public artifact::WeightSink {
 
 }  // namespace
 
-struct Engine::State {
-  engine::OpenedModel opened;
-  engine::Prompts prompts;
-  std::vector<uint32_t> stop_ids;
-  EngineInfo info;
-  // Made at open, which compiles every kernel; the first session takes it.
-  std::unique_ptr<model::Sequence> first;
-};
-
-struct Session::State {
-  const Engine::State& engine;
-  std::unique_ptr<model::Sequence> sequence;
-};
-
 Result<Engine> Engine::open(const std::string& folder, const EngineOptions& options) {
   using Clock = std::chrono::steady_clock;
   TRY_ASSIGN(const artifact::Artifact artifact, artifact::Artifact::open(folder));
   TRY_ASSIGN(engine::Prompts prompts, engine::Prompts::open(artifact));
-  TRY_ASSIGN(std::vector<uint32_t> stop_ids, engine::stop_ids(artifact));
+  TRY_ASSIGN(text::GenerationConfig defaults, engine::generation_config(artifact));
   TRY_ASSIGN(engine::OpenedModel opened, engine::open_model(artifact, options));
 
   const Clock::time_point load_start = Clock::now();
@@ -60,10 +44,11 @@ Result<Engine> Engine::open(const std::string& folder, const EngineOptions& opti
   const Clock::time_point compile_start = Clock::now();
   TRY_ASSIGN(std::unique_ptr<model::Sequence> first, opened.model->sequence());
   EngineInfo info = engine::describe(artifact, opened);
+  info.sampling = defaults.sampling;
   info.load_ms = load_ms;
   info.compile_ms = milliseconds_since(compile_start);
   return Engine(
-      std::unique_ptr<State>(new State{std::move(opened), std::move(prompts), std::move(stop_ids),
+      std::unique_ptr<State>(new State{std::move(opened), std::move(prompts), std::move(defaults),
                                        std::move(info), std::move(first)}));
 }
 
@@ -74,14 +59,6 @@ Engine::~Engine() = default;
 
 const EngineInfo& Engine::info() const { return state_->info; }
 
-Result<Session> Engine::session() {
-  std::unique_ptr<model::Sequence> sequence = std::move(state_->first);
-  if (!sequence) {
-    TRY_ASSIGN(sequence, state_->opened.model->sequence());
-  }
-  return Session(std::unique_ptr<Session::State>(new Session::State{*state_, std::move(sequence)}));
-}
-
 Result<std::vector<uint32_t>> Engine::encode(std::string_view text) const {
   return state_->prompts.encode(text);
 }
@@ -90,40 +67,12 @@ Result<std::vector<uint32_t>> Engine::encode_chat(std::span<const Message> messa
   return state_->prompts.encode_chat(messages);
 }
 
-Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Session::Session(Session&&) noexcept = default;
-Session& Session::operator=(Session&&) noexcept = default;
-Session::~Session() = default;
-
-Result<Generation> Session::generate(std::span<const uint32_t> prompt,
-                                     const GenerateOptions& options, const TextSink& sink) {
-  const Engine::State& engine = state_->engine;
-  engine::Loop loop(*state_->sequence, engine.prompts.tokenizer());
-  TRY(loop.start(prompt,
-                 {.max_tokens = options.max_tokens,
-                  .stop_ids = options.ignore_eos ? std::vector<uint32_t>{} : engine.stop_ids}));
-  const uint32_t rounds_in_flight = engine.opened.model->capacity().rounds_in_flight;
-  while (!loop.finished()) {
-    TRY_ASSIGN(const std::string piece, loop.step(rounds_in_flight));
-    if (!piece.empty() && sink && !sink(piece)) loop.abort();
-  }
-  return loop.generation();
-}
-
-Result<std::vector<float>> Session::logits(std::span<const uint32_t> ids) {
-  TRY(state_->sequence->prefill(0, ids, {.max_tokens = 1}));
-  TRY(state_->sequence->harvest(true));
-  return state_->sequence->logits();
-}
-
-Result<void> Session::all_logits(std::span<const uint32_t> ids, const LogitsSink& sink) {
-  return state_->sequence->score(ids, sink, {});
-}
-
 std::string_view name(StopReason reason) {
   switch (reason) {
     case StopReason::stop_id:
       return "stop_id";
+    case StopReason::stop_string:
+      return "stop_string";
     case StopReason::length:
       return "length";
     case StopReason::context:
@@ -135,7 +84,7 @@ std::string_view name(StopReason reason) {
 }
 
 double GenerateStats::prefill_tokens_per_second() const {
-  return first_token_ms > 0 ? prompt_tokens * 1e3 / first_token_ms : 0;
+  return first_token_ms > 0 ? (prompt_tokens - reused_tokens) * 1e3 / first_token_ms : 0;
 }
 
 double GenerateStats::decode_tokens_per_second() const {

@@ -23,17 +23,18 @@ double milliseconds(std::chrono::steady_clock::duration duration) {
 
 }  // namespace
 
-Result<void> Loop::start(std::span<const uint32_t> prompt, const model::Budget& budget) {
+Result<void> Loop::start(std::span<const uint32_t> prompt, uint32_t reused,
+                         const model::Request& request) {
   started_ = Clock::now();
-  max_tokens_ = budget.max_tokens;
+  max_tokens_ = request.max_tokens;
   generation_.stats.prompt_tokens = static_cast<uint32_t>(prompt.size());
-  TRY(sequence_.prefill(0, prompt, budget));
+  generation_.stats.reused_tokens = reused;
+  TRY(sequence_.prefill(reused, prompt.subspan(reused), request));
   submitted_ = 1;
   return {};
 }
 
 Result<std::string> Loop::step(uint32_t rounds_in_flight) {
-  if (finished_) return std::string();
   while (submitted_ < max_tokens_ && sequence_.in_flight() < rounds_in_flight) {
     TRY(sequence_.decode());
     ++submitted_;
@@ -57,8 +58,9 @@ std::string Loop::take(const model::Round& round) {
   ++stats.generated_tokens;
   generation_.ids.push_back(round.token);
   if (round.stop == ops::StopCode::stop_id) return finish(StopReason::stop_id);
-  std::string piece = utf8_.push(tokenizer_.piece(round.token));
+  std::string piece = stops_.push(utf8_.push(tokenizer_.piece(round.token)));
   generation_.text += piece;
+  if (stops_.found()) return piece + finish(StopReason::stop_string);
   if (round.stop != ops::StopCode::none) piece += finish(reason(round.stop));
   return piece;
 }
@@ -66,13 +68,10 @@ std::string Loop::take(const model::Round& round) {
 std::string Loop::finish(StopReason why) {
   finished_ = true;
   generation_.stop = why;
-  std::string rest = utf8_.finish();
+  std::string rest = stops_.push(utf8_.finish());
+  rest += stops_.finish();
   generation_.text += rest;
   return rest;
-}
-
-void Loop::abort() {
-  if (!finished_) finish(StopReason::aborted);
 }
 
 }  // namespace tandem::engine

@@ -9,6 +9,7 @@
 
 #include "model/model.h"
 #include "tandem/engine.h"
+#include "text/stop_strings.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 
@@ -16,18 +17,20 @@ namespace tandem::engine {
 
 class Loop {
  public:
-  Loop(model::Sequence& sequence, const text::Tokenizer& tokenizer)
-      : sequence_(sequence), tokenizer_(tokenizer) {}
+  Loop(model::Sequence& sequence, const text::Tokenizer& tokenizer, text::StopStrings stops)
+      : sequence_(sequence), tokenizer_(tokenizer), stops_(std::move(stops)) {}
 
-  // Submits the prompt; `budget` bounds what follows.
-  Result<void> start(std::span<const uint32_t> prompt, const model::Budget& budget);
+  // Submits the prompt without its first `reused` tokens, whose KV the sequence has.
+  Result<void> start(std::span<const uint32_t> prompt, uint32_t reused,
+                     const model::Request& request);
 
   // Submits rounds up to `rounds_in_flight`, waits for the oldest and returns the text that it
   // completed.
   Result<std::string> step(uint32_t rounds_in_flight);
 
-  // Ends the generation with what was emitted so far; rounds in flight are left to themselves.
-  void abort();
+  // Ends the generation with what was emitted so far and gives the text that was held back; rounds
+  // in flight are left to themselves.
+  std::string abort() { return finish(StopReason::aborted); }
 
   bool finished() const { return finished_; }
   const Generation& generation() const { return generation_; }
@@ -35,11 +38,12 @@ class Loop {
  private:
   using Clock = std::chrono::steady_clock;
   std::string take(const model::Round& round);
-  std::string finish(StopReason reason);
+  std::string finish(StopReason why);
 
   model::Sequence& sequence_;
   const text::Tokenizer& tokenizer_;
   text::Utf8Stream utf8_;
+  text::StopStrings stops_;
   Generation generation_;
   uint32_t max_tokens_ = 0;
   uint32_t submitted_ = 0;

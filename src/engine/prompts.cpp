@@ -1,8 +1,10 @@
 // Opens the tokenizer and chat template of an artifact, and holds them against its manifest.
 #include "engine/prompts.h"
 
+#include <algorithm>
+
 #include "base/error.h"
-#include "text/stop_set.h"
+#include "ops/sample/sample.h"
 
 namespace tandem::engine {
 namespace {
@@ -49,10 +51,34 @@ Result<std::vector<uint32_t>> Prompts::encode_chat(std::span<const Message> mess
   return chat_->begin(tokenizer_, messages);
 }
 
-Result<std::vector<uint32_t>> stop_ids(const artifact::Artifact& artifact) {
-  if (!artifact.generation_config()) return artifact.config().eos;
-  return text::stop_ids(*artifact.generation_config(), "generation_config.json",
-                        artifact.config().vocabulary);
+Result<std::vector<uint32_t>> Prompts::next(std::span<const uint32_t> ids,
+                                            std::span<const uint32_t> stop_ids,
+                                            std::span<const Message> messages) const {
+  if (ids.empty()) return encode_chat(messages);
+  if (!chat_) return tl::unexpected<Error>(chat_.error());
+  std::vector<uint32_t> prompt(ids.begin(), ids.end());
+  const bool closed = prompt.back() == chat_->close_id();
+  // Another stop id is no part of the conversation: the turn's own end takes its place.
+  if (!closed && std::find(stop_ids.begin(), stop_ids.end(), prompt.back()) != stop_ids.end()) {
+    prompt.pop_back();
+  }
+  TRY_ASSIGN(const std::vector<uint32_t> turns, chat_->next(tokenizer_, messages, closed));
+  prompt.insert(prompt.end(), turns.begin(), turns.end());
+  return prompt;
+}
+
+Result<text::GenerationConfig> generation_config(const artifact::Artifact& artifact) {
+  if (!artifact.generation_config()) {
+    return text::GenerationConfig{artifact.config().eos, {.temperature = 0}};
+  }
+  constexpr std::string_view file = "generation_config.json";
+  TRY_ASSIGN(text::GenerationConfig config,
+             text::read_generation_config(*artifact.generation_config(), file,
+                                          artifact.config().vocabulary));
+  if (const Result<void> valid = ops::check_options(config.sampling); !valid) {
+    return fail(ErrorCode::bad_value, "{}: {}", file, valid.error().message);
+  }
+  return config;
 }
 
 }  // namespace tandem::engine

@@ -1,4 +1,4 @@
-// What an artifact says of text: its tokenizer, its chat template, the ids that end an answer.
+// What an artifact says of text: its tokenizer, its chat template, how answers are generated.
 #pragma once
 
 #include <span>
@@ -8,6 +8,7 @@
 #include "artifact/artifact.h"
 #include "tandem/message.h"
 #include "text/chat.h"
+#include "text/generation_config.h"
 #include "text/tokenizer.h"
 
 namespace tandem::engine {
@@ -21,6 +22,10 @@ class Prompts {
   Result<std::vector<uint32_t>> encode(std::string_view text) const;
   // A conversation, as Engine::encode_chat.
   Result<std::vector<uint32_t>> encode_chat(std::span<const Message> messages) const;
+  // A conversation that goes on after `ids`, as Session::next_prompt.
+  Result<std::vector<uint32_t>> next(std::span<const uint32_t> ids,
+                                     std::span<const uint32_t> stop_ids,
+                                     std::span<const Message> messages) const;
 
  private:
   Prompts(text::Tokenizer tokenizer, Result<text::Chat> chat)
@@ -30,7 +35,7 @@ class Prompts {
   Result<text::Chat> chat_;  // or why there is none, for the caller who asks for it
 };
 
-// From its generation_config.json, or else from its config.
-Result<std::vector<uint32_t>> stop_ids(const artifact::Artifact& artifact);
+// Of its generation_config.json; without one, greedy up to the ids that its config ends with.
+Result<text::GenerationConfig> generation_config(const artifact::Artifact& artifact);
 
 }  // namespace tandem::engine

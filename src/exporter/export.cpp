@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/parallel.h"
 #include "exporter/weights.h"
-#include "text/stop_set.h"
+#include "text/generation_config.h"
 #include "text/tokenizer.h"
 
 namespace tandem::exporter {
@@ -178,8 +178,8 @@ Result<ExportReport> export_checkpoint(const std::filesystem::path& folder,
   TRY_ASSIGN(const spec::Config config,
              spec::read_config(texts.config, (folder / config_file).string()));
   if (texts.generation_config) {
-    TRY(text::stop_ids(*texts.generation_config, (folder / generation_file).string(),
-                       config.vocabulary));
+    TRY(text::read_generation_config(*texts.generation_config, (folder / generation_file).string(),
+                                     config.vocabulary));
   }
   TRY(check_bounds(options, config));
   TRY_ASSIGN(const Checkpoint checkpoint, Checkpoint::open(folder));

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "model/plan.h"
+#include "ops/sample/sample.h"
 
 namespace tandem::model {
 
@@ -20,11 +21,14 @@ Result<void> check_capacity(const spec::Config& config, const Capacity& capacity
   return {};
 }
 
-Result<void> check_budget(const Budget& budget) {
-  if (budget.max_tokens > 0 && budget.stop_ids.size() <= max_stop_ids) return {};
-  return fail(ErrorCode::invalid_argument,
-              "a budget of {} tokens and {} stop ids: at least 1 token and at most {} stop ids",
-              budget.max_tokens, budget.stop_ids.size(), max_stop_ids);
+Result<void> check_request(const spec::Config& config, const Request& request) {
+  if (request.max_tokens == 0 || request.stop_ids.size() > max_stop_ids) {
+    return fail(ErrorCode::invalid_argument,
+                "{} tokens and {} stop ids: at least 1 token and at most {} stop ids",
+                request.max_tokens, request.stop_ids.size(), max_stop_ids);
+  }
+  TRY(ops::check_options(request.sampling));
+  return ops::check_biases(request.biases, config.vocabulary);
 }
 
 Result<void> check_ids_fit(const spec::Config& config, const Capacity& capacity, uint32_t position,
@@ -45,6 +49,23 @@ Result<void> check_ids_fit(const spec::Config& config, const Capacity& capacity,
                 *unknown, unknown - ids.begin(), config.vocabulary);
   }
   return {};
+}
+
+bool kept(const spec::Config& config, const Capacity& capacity, uint32_t position,
+          uint32_t written) {
+  if (position > written) return false;
+  return std::all_of(config.layers.begin(), config.layers.end(), [&](const spec::Layer& layer) {
+    const uint64_t slots = kv_slots(config, layer, capacity);
+    return slots >= written || position + slots >= uint64_t{written} + config.window;
+  });
+}
+
+Result<void> check_start(const spec::Config& config, const Capacity& capacity, uint32_t position,
+                         uint32_t written) {
+  if (position == 0 || kept(config, capacity, position, written)) return {};
+  return fail(ErrorCode::invalid_argument,
+              "position {}: the KV before it is not kept, {} positions were written; start at 0",
+              position, written);
 }
 
 Result<void> check_kv_range(const spec::Config& config, const Capacity& capacity, uint32_t layer,

@@ -17,6 +17,7 @@
 #include "spec/config.h"
 #include "spec/layout.h"
 #include "tandem/error.h"
+#include "tandem/sampling.h"
 
 namespace tandem::model {
 
@@ -31,10 +32,12 @@ struct Capacity {
   uint32_t rounds_in_flight = 4;  // rounds submitted ahead of their readback
 };
 
-// How far a generation may go.
-struct Budget {
+// What a generation asks for: how its tokens are chosen, and how far it may go.
+struct Request {
   uint32_t max_tokens = 1;         // at least 1
   std::vector<uint32_t> stop_ids;  // at most max_stop_ids
+  SampleOptions sampling{.temperature = 0};
+  std::vector<TokenBias> biases;
 };
 inline constexpr uint32_t max_stop_ids = 63;
 
@@ -62,11 +65,18 @@ struct KvRows {
 // The checks that all implementations share; their errors name what was asked for and what is
 // allowed.
 Result<void> check_capacity(const spec::Config& config, const Capacity& capacity);
-Result<void> check_budget(const Budget& budget);
 Result<void> check_ids_fit(const spec::Config& config, const Capacity& capacity, uint32_t position,
                            std::span<const uint32_t> ids);
+Result<void> check_request(const spec::Config& config, const Request& request);
+// A prefill may start at 0, and where `kept` says so.
+Result<void> check_start(const spec::Config& config, const Capacity& capacity, uint32_t position,
+                         uint32_t written);
 Result<void> check_kv_range(const spec::Config& config, const Capacity& capacity, uint32_t layer,
                             uint32_t begin, uint32_t end);
+// Whether the rings still hold what the windows of rows from `position` on read, when positions
+// below `written` have been written.
+bool kept(const spec::Config& config, const Capacity& capacity, uint32_t position,
+          uint32_t written);
 // Positions [begin, end) out of a ring of `slots` rows of `width` floats.
 KvRows unroll_kv(std::span<const float> keys, std::span<const float> values, uint32_t slots,
                  size_t width, uint32_t begin, uint32_t end);
@@ -81,7 +91,11 @@ class Sequence {
   // KV already, picks the token that follows the last of them, and so submits the first round.
   // Rounds in flight are dropped.
   virtual Result<void> prefill(uint32_t position, std::span<const uint32_t> ids,
-                               const Budget& budget) = 0;
+                               const Request& request) = 0;
+
+  // Whether a prefill may start at `position`: rounds and chunks beyond it may have overwritten
+  // what its window reads.
+  virtual bool keeps(uint32_t position) const = 0;
 
   // Submits one more round after the last one submitted. Rounds past a stop emit nothing.
   virtual Result<void> decode() = 0;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "ops/argmax/argmax.h"
 #include "ops/attention/attention.h"
+#include "ops/sample/sample.h"
 
 namespace tandem::model {
 namespace {
@@ -81,6 +82,9 @@ void plan_scratch(const spec::Config& config, Plan& plan) {
   buffers.push_back({"row.attention_partials", partials});
   buffers.push_back({"row.logits", uint64_t{config.vocabulary} * 4});
   buffers.push_back({"row.argmax_partials", ops::argmax_partials_bytes(config.vocabulary, 1)});
+  buffers.push_back({"row.sample_keys", ops::sample_keys_bytes(config.vocabulary, 1)});
+  buffers.push_back({"row.sample_state", ops::sample_state_bytes(1)});
+  buffers.push_back({"row.sample_partials", ops::sample_partials_bytes(config.vocabulary, 1)});
   buffers.push_back({"row.token", 4});
   plan_rows(config, "chunk", plan.capacity.input_bound, config.owning_layers(), buffers);
   plan_rows(config, "score", plan.score_rows, layers, buffers);
@@ -99,6 +103,8 @@ void plan_sequence(const spec::Config& config, Plan& plan) {
   }
   plan.sequence.push_back({"timeline", (uint64_t{capacity.context} + 1) * 4});
   plan.sequence.push_back({"stop_ids", (max_stop_ids + 1) * 4});
+  plan.sequence.push_back({"sample_settings", sizeof(ops::SampleSettings)});
+  plan.sequence.push_back({"biases", max_biases * sizeof(TokenBias)});
   plan.sequence.push_back({"step", sizeof(ops::Step)});
   plan.sequence.push_back({"chunk_step", sizeof(ops::Step)});
 }

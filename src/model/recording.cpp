@@ -11,6 +11,7 @@
 #include "ops/per_layer_input/per_layer_input.h"
 #include "ops/qkv_rope/qkv_rope.h"
 #include "ops/rms_norm/rms_norm.h"
+#include "ops/sample/sample.h"
 #include "ops/slice/slice.h"
 
 namespace tandem::model {
@@ -233,14 +234,34 @@ Result<gpu::CommandList> Recording::last_row(const RowSet& from, const RowSet& t
   return commands;
 }
 
-Result<gpu::CommandList> Recording::next_token(const RowSet& row) {
+Result<void> Recording::argmax(gpu::CommandList& commands, const RowSet& row) {
+  return ops::record(commands, ops::Argmax{.columns = config_.vocabulary,
+                                           .step = step(row),
+                                           .logits = view(row, "logits"),
+                                           .partials = view(row, "argmax_partials"),
+                                           .index = view(row, "token"),
+                                           .max_rows = row.max_rows});
+}
+
+Result<void> Recording::sample(gpu::CommandList& commands, const RowSet& row) {
+  return ops::record(commands,
+                     ops::Sample{.columns = config_.vocabulary,
+                                 .context = plan_.capacity.context,
+                                 .step = step(row),
+                                 .logits = view(row, "logits"),
+                                 .timeline = sequence_.find("timeline")->second.view(),
+                                 .settings = sequence_.find("sample_settings")->second.view(),
+                                 .biases = sequence_.find("biases")->second.view(),
+                                 .keys = view(row, "sample_keys"),
+                                 .state = view(row, "sample_state"),
+                                 .partials = view(row, "sample_partials"),
+                                 .index = view(row, "token"),
+                                 .max_rows = row.max_rows});
+}
+
+Result<gpu::CommandList> Recording::next_token(const RowSet& row, bool sampled) {
   gpu::CommandList commands(device_);
-  TRY(ops::record(commands, ops::Argmax{.columns = config_.vocabulary,
-                                        .step = step(row),
-                                        .logits = view(row, "logits"),
-                                        .partials = view(row, "argmax_partials"),
-                                        .index = view(row, "token"),
-                                        .max_rows = row.max_rows}));
+  TRY(sampled ? sample(commands, row) : argmax(commands, row));
   TRY(ops::record(commands, ops::Advance{.context = plan_.capacity.context,
                                          .step = step(row),
                                          .token = view(row, "token"),

@@ -40,8 +40,8 @@ class Recording {
   Result<gpu::CommandList> head(const RowSet& rows);
   // h and normed of the last row of `from` to the single row of `to`.
   Result<gpu::CommandList> last_row(const RowSet& from, const RowSet& to);
-  // The logits of the single row to a token, and the step moved on.
-  Result<gpu::CommandList> next_token(const RowSet& row);
+  // The logits of the single row to a token, the largest or a sampled one, and the step moved on.
+  Result<gpu::CommandList> next_token(const RowSet& row, bool sampled);
 
   gpu::View view(const RowSet& rows, std::string_view buffer) const;
   gpu::View step(const RowSet& rows) const;
@@ -51,6 +51,9 @@ class Recording {
   Result<void> attention(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
   Result<void> mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
   Result<void> per_layer(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
+
+  Result<void> argmax(gpu::CommandList& commands, const RowSet& row);
+  Result<void> sample(gpu::CommandList& commands, const RowSet& row);
 
   // A product of normed-width rows: x [weights.columns] to y, with an optional factor of the
   // epilogue.

@@ -8,13 +8,13 @@
 #include "model/plan.h"
 #include "ops/add_norm/add_norm.h"
 #include "ops/advance/advance.h"
-#include "ops/argmax/argmax.h"
 #include "ops/attention/attention.h"
 #include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
 #include "ops/per_layer_input/per_layer_input.h"
 #include "ops/qkv_rope/qkv_rope.h"
 #include "ops/rms_norm/rms_norm.h"
+#include "ops/sample/sample.h"
 
 namespace tandem::model {
 namespace {
@@ -35,8 +35,11 @@ class ReferenceSequence : public Sequence {
   explicit ReferenceSequence(const Reference& model);
 
   Result<void> prefill(uint32_t position, std::span<const uint32_t> ids,
-                       const Budget& budget) override;
+                       const Request& request) override;
   Result<void> decode() override;
+  bool keeps(uint32_t position) const override {
+    return kept(config_, capacity_, position, written_);
+  }
   uint32_t in_flight() const override { return static_cast<uint32_t>(rounds_.size()); }
   Result<std::optional<Round>> harvest(bool wait) override;
   Result<std::vector<float>> logits() override { return logits_; }
@@ -80,7 +83,8 @@ class ReferenceSequence : public Sequence {
   const HostWeights& weights_;
   std::vector<Cache> caches_;
   std::vector<uint32_t> timeline_;
-  std::vector<uint32_t> stop_ids_;
+  Request request_;
+  uint32_t written_ = 0;  // positions that have been written
   ops::Step step_;
   Floats logits_;
   std::deque<std::optional<Round>> rounds_;
@@ -218,21 +222,23 @@ void ReferenceSequence::round(Rows rows) {
   keep_last_row(rows);
   for (uint32_t i = config_.owning_layers(); i < config_.layers.size(); ++i) layer(i, rows);
   logits_ = head(rows);
-  uint32_t token = 0;
-  ops::argmax_reference(config_.vocabulary, logits_, {&token, 1});
-  step_ = ops::advance_reference(step_, token, capacity_.context, stop_ids_, timeline_);
+  const uint32_t token = ops::sample_reference(
+      request_.sampling, request_.biases, std::span(timeline_).first(step_.position + 1), logits_);
+  step_ = ops::advance_reference(step_, token, capacity_.context, request_.stop_ids, timeline_);
   rounds_.push_back(Round{step_.token, step_.position, static_cast<ops::StopCode>(step_.stop)});
 }
 
 Result<void> ReferenceSequence::prefill(uint32_t position, std::span<const uint32_t> ids,
-                                        const Budget& budget) {
+                                        const Request& request) {
   TRY(check_ids_fit(config_, capacity_, position, ids));
-  TRY(check_budget(budget));
+  TRY(check_start(config_, capacity_, position, written_));
+  TRY(check_request(config_, request));
   rounds_.clear();
   std::copy(ids.begin(), ids.end(), timeline_.begin() + position);
-  stop_ids_ = budget.stop_ids;
+  request_ = request;
   const uint32_t end = position + static_cast<uint32_t>(ids.size());
-  step_ = {.position = end - 1, .rows = 1, .remaining = budget.max_tokens};
+  written_ = position == 0 ? end : std::max(written_, end);
+  step_ = {.position = end - 1, .rows = 1, .remaining = request.max_tokens};
   for (uint32_t begin = position; begin < end;) {
     const uint32_t count = std::min(capacity_.input_bound, end - begin);
     Rows rows = inputs(begin, count);
@@ -251,6 +257,7 @@ Result<void> ReferenceSequence::decode() {
     return {};
   }
   Rows rows = inputs(step_.position, 1);
+  written_ = std::max(written_, step_.position + 1);
   for (uint32_t i = 0; i < config_.owning_layers(); ++i) layer(i, rows);
   round(std::move(rows));
   return {};
@@ -268,6 +275,7 @@ Result<void> ReferenceSequence::score(std::span<const uint32_t> ids, const Logit
   TRY(check_ids_fit(config_, capacity_, 0, ids));
   rounds_.clear();
   step_ = {};
+  written_ = static_cast<uint32_t>(ids.size());
   std::copy(ids.begin(), ids.end(), timeline_.begin());
   const auto observe = [&](std::string_view what, uint32_t first_row, const Floats& values) {
     if (trace) trace(what, first_row, values);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "ops/sample/sample.h"
 
 namespace tandem::model {
 namespace {
@@ -63,7 +64,8 @@ Result<void> TargetSequence::record() {
   TRY(keep(last_row_, recording.last_row(chunk_, row_)));
   TRY(keep(finish_, recording.layers(row_, owning, layers)));
   TRY(keep(finish_, recording.head(row_)));
-  TRY(keep(finish_, recording.next_token(row_)));
+  TRY(keep(argmax_, recording.next_token(row_, false)));
+  TRY(keep(sample_, recording.next_token(row_, true)));
   return record_score(recording);
 }
 
@@ -93,7 +95,11 @@ std::vector<const gpu::CommandList*> TargetSequence::method(std::string_view nam
     for (const gpu::CommandList& list : some) lists.push_back(&list);
   };
   if (name == "prefill") add(chunk_lists_), add(row_inputs_), add(last_row_), add(finish_);
-  if (name == "decode") add(row_inputs_), add(row_owning_), add(finish_);
+  if (name == "decode" || name == "sampled decode") {
+    add(row_inputs_), add(row_owning_), add(finish_);
+  }
+  if (name == "prefill" || name == "decode") add(argmax_);
+  if (name == "sampled decode") add(sample_);
   if (name == "score") {
     for (const Stage& stage : stages_) lists.push_back(&stage.commands);
   }
@@ -110,24 +116,45 @@ Result<void> TargetSequence::write_step(std::string_view name, const ops::Step& 
   return write(name, 0, &step, sizeof(step));
 }
 
-Result<void> TargetSequence::start_rounds(uint32_t position, const Budget& budget) {
-  TRY(check_budget(budget));
-  std::vector<uint32_t> stops{static_cast<uint32_t>(budget.stop_ids.size())};
-  stops.insert(stops.end(), budget.stop_ids.begin(), budget.stop_ids.end());
+Result<void> TargetSequence::start_rounds(uint32_t position, const Request& request) {
+  std::vector<uint32_t> stops{static_cast<uint32_t>(request.stop_ids.size())};
+  stops.insert(stops.end(), request.stop_ids.begin(), request.stop_ids.end());
   TRY(write("stop_ids", 0, stops.data(), stops.size() * sizeof(uint32_t)));
-  TRY(write_step("step", {.position = position, .rows = 1, .remaining = budget.max_tokens}));
+  sampled_ = !ops::is_argmax(request.sampling, request.biases);
+  if (sampled_) {
+    const ops::SampleSettings settings =
+        ops::sample_settings(request.sampling, request.biases.size());
+    TRY(write("sample_settings", 0, &settings, sizeof(settings)));
+    if (!request.biases.empty()) {
+      TRY(write("biases", 0, request.biases.data(), request.biases.size() * sizeof(TokenBias)));
+    }
+  }
+  TRY(write_step("step", {.position = position, .rows = 1, .remaining = request.max_tokens}));
   next_position_ = position + 1;
   submitted_ = 1;
   return {};
 }
 
+void TargetSequence::finish_round(gpu::Submission& submission, uint32_t positions) const {
+  append(submission, finish_, {1, positions});
+  append(submission, sampled_ ? sample_ : argmax_, {1, positions});
+  submission.read_back = buffer("step");
+}
+
+bool TargetSequence::keeps(uint32_t position) const {
+  return kept(target_.config(), target_.capacity(), position, written_);
+}
+
 Result<void> TargetSequence::prefill(uint32_t position, std::span<const uint32_t> ids,
-                                     const Budget& budget) {
+                                     const Request& request) {
   TRY(check_ids_fit(target_.config(), target_.capacity(), position, ids));
+  TRY(check_start(target_.config(), target_.capacity(), position, written_));
+  TRY(check_request(target_.config(), request));
   rounds_.clear();
   TRY(write("timeline", uint64_t{position} * sizeof(uint32_t), ids.data(), ids.size_bytes()));
   const uint32_t end = position + static_cast<uint32_t>(ids.size());
-  TRY(start_rounds(end - 1, budget));
+  written_ = position == 0 ? end : std::max(written_, end);
+  TRY(start_rounds(end - 1, request));
   for (uint32_t begin = position; begin < end;) {
     const uint32_t rows = std::min(target_.capacity().input_bound, end - begin);
     TRY(write_step("chunk_step", {.position = begin, .rows = rows}));
@@ -137,8 +164,7 @@ Result<void> TargetSequence::prefill(uint32_t position, std::span<const uint32_t
     if (begin == end) {
       append(submission, row_inputs_, {1, end});
       append(submission, last_row_, {1, end});
-      append(submission, finish_, {1, end});
-      submission.read_back = buffer("step");
+      finish_round(submission, end);
     }
     TRY_ASSIGN(gpu::Readback readback, target_.device().submit(submission));
     if (begin == end) rounds_.push_back({std::move(readback), submitted_});
@@ -149,13 +175,14 @@ Result<void> TargetSequence::prefill(uint32_t position, std::span<const uint32_t
 Result<void> TargetSequence::decode() {
   if (submitted_ == 0) return fail(ErrorCode::invalid_argument, "decode needs a prefill before it");
   const uint32_t positions = std::min(next_position_ + 1, target_.capacity().context);
-  gpu::Submission submission{.items = {}, .read_back = buffer("step"), .passes = target_.passes()};
+  gpu::Submission submission{.items = {}, .read_back = {}, .passes = target_.passes()};
   append(submission, row_inputs_, {1, positions});
   append(submission, row_owning_, {1, positions});
-  append(submission, finish_, {1, positions});
+  finish_round(submission, positions);
   TRY_ASSIGN(gpu::Readback readback, target_.device().submit(submission));
   rounds_.push_back({std::move(readback), ++submitted_});
   ++next_position_;
+  written_ = std::max(written_, positions);
   return {};
 }
 
@@ -187,6 +214,7 @@ Result<void> TargetSequence::score(std::span<const uint32_t> ids, const LogitsSi
   TRY(check_ids_fit(target_.config(), target_.capacity(), 0, ids));
   rounds_.clear();
   submitted_ = 0;
+  written_ = static_cast<uint32_t>(ids.size());
   TRY(write("timeline", 0, ids.data(), ids.size_bytes()));
   const uint32_t end = static_cast<uint32_t>(ids.size());
   for (uint32_t begin = 0; begin < end;) {

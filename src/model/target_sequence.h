@@ -16,8 +16,9 @@ class TargetSequence : public Sequence {
   static Result<std::unique_ptr<TargetSequence>> make(Target& target);
 
   Result<void> prefill(uint32_t position, std::span<const uint32_t> ids,
-                       const Budget& budget) override;
+                       const Request& request) override;
   Result<void> decode() override;
+  bool keeps(uint32_t position) const override;
   uint32_t in_flight() const override { return static_cast<uint32_t>(rounds_.size()); }
   Result<std::optional<Round>> harvest(bool wait) override;
   Result<std::vector<float>> logits() override;
@@ -40,7 +41,9 @@ class TargetSequence : public Sequence {
   Result<void> record_score(Recording& recording);
   Result<void> write(std::string_view buffer, uint64_t offset, const void* data, uint64_t bytes);
   Result<void> write_step(std::string_view buffer, const ops::Step& step);
-  Result<void> start_rounds(uint32_t position, const Budget& budget);
+  Result<void> start_rounds(uint32_t position, const Request& request);
+  // Appends what follows the owning layers of the single row, and reads the step back.
+  void finish_round(gpu::Submission& submission, uint32_t positions) const;
   Result<void> trace_stage(const Stage& stage, uint32_t first_row, uint32_t rows,
                            const Trace& trace);
   gpu::View buffer(std::string_view name) const { return buffers_.find(name)->second.view(); }
@@ -51,12 +54,15 @@ class TargetSequence : public Sequence {
   RowSet chunk_;
   RowSet score_;
 
-  // Prefill runs chunk, row_inputs, last_row and finish; decode row_inputs, row_owning and finish.
+  // Prefill runs chunk, row_inputs, last_row and finish; decode row_inputs, row_owning and finish;
+  // then either argmax or sample.
   std::vector<gpu::CommandList> chunk_lists_;  // inputs and owning layers of a chunk
   std::vector<gpu::CommandList> row_inputs_;   // the inputs of one row
   std::vector<gpu::CommandList> row_owning_;   // the owning layers of one row
   std::vector<gpu::CommandList> last_row_;     // h and normed of a chunk's last row
-  std::vector<gpu::CommandList> finish_;       // sharing layers, head and next token of one row
+  std::vector<gpu::CommandList> finish_;       // sharing layers and head of one row
+  std::vector<gpu::CommandList> argmax_;       // the next token: the largest
+  std::vector<gpu::CommandList> sample_;       // the next token: a sampled one
   std::vector<Stage> stages_;
   gpu::View score_logits_;
 
@@ -66,7 +72,9 @@ class TargetSequence : public Sequence {
   };
   std::deque<InFlight> rounds_;
   uint32_t next_position_ = 0;  // an upper bound of the position of the next decode
+  uint32_t written_ = 0;        // an upper bound of the positions that have been written
   uint32_t submitted_ = 0;
+  bool sampled_ = false;
 };
 
 }  // namespace tandem::model

@@ -98,6 +98,10 @@ Result<void> check_biases(std::span<const TokenBias> biases, uint32_t columns) {
               *repeated);
 }
 
+bool is_argmax(const SampleOptions& options, std::span<const TokenBias> biases) {
+  return options.temperature == 0 && options.repetition_penalty == 1 && biases.empty();
+}
+
 SampleSettings sample_settings(const SampleOptions& options, size_t bias_count) {
   constexpr double log2_e = 1.4426950408889634;
   const bool greedy = options.temperature == 0;

@@ -22,27 +22,15 @@
 #include <array>
 
 #include "ops/op.h"
+#include "tandem/sampling.h"
 
 namespace tandem::ops {
-
-struct SampleOptions {
-  float temperature = 1;         // 0: greedy
-  uint32_t top_k = 0;            // 0: off
-  float top_p = 1;               // 1: off
-  float min_p = 0;               // 0: off
-  float repetition_penalty = 1;  // 1: off
-  uint32_t penalty_window = UINT32_MAX;
-  uint64_t seed = 0;
-};
-struct TokenBias {
-  uint32_t token = 0;
-  float bias = 0;
-};
-inline constexpr uint32_t max_biases = 1024;
 
 Result<void> check_options(const SampleOptions& options);
 // Refuses tokens that are no columns or come twice. A bias of -1e9 bans a token.
 Result<void> check_biases(std::span<const TokenBias> biases, uint32_t columns);
+// Whether these choose what `argmax` does.
+bool is_argmax(const SampleOptions& options, std::span<const TokenBias> biases);
 
 // The options as kernels read them. Values are scaled to powers of 2: probability ~ 2^value.
 struct SampleSettings {

@@ -1,0 +1,114 @@
+// Sessions: generations on one timeline, which keeps its KV from one to the next.
+#include <optional>
+
+#include "base/error.h"
+#include "engine/history.h"
+#include "engine/loop.h"
+#include "engine/state.h"
+
+namespace tandem {
+
+struct Session::State {
+  const Engine::State& engine;
+  std::unique_ptr<model::Sequence> sequence;
+  engine::History history;
+  std::optional<engine::Loop> loop;
+
+  // After an error nothing is known of the KV.
+  tl::unexpected<Error> lost(Error error) {
+    history.clear();
+    loop.reset();
+    return tl::unexpected<Error>(std::move(error));
+  }
+};
+
+Result<Session> Engine::session() {
+  std::unique_ptr<model::Sequence> sequence = std::move(state_->first);
+  if (!sequence) {
+    TRY_ASSIGN(sequence, state_->opened.model->sequence());
+  }
+  return Session(
+      std::unique_ptr<Session::State>(new Session::State{*state_, std::move(sequence), {}, {}}));
+}
+
+Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+Result<void> Session::start(std::span<const uint32_t> prompt, const GenerateOptions& options) {
+  const Engine::State& engine = state_->engine;
+  const model::Model& model = *engine.opened.model;
+  const model::Request request{
+      .max_tokens = options.max_tokens,
+      .stop_ids = options.ignore_eos ? std::vector<uint32_t>{} : engine.defaults.stop_ids,
+      .sampling = options.sampling.value_or(engine.defaults.sampling),
+      .biases = options.biases};
+  TRY(model::check_ids_fit(model.config(), model.capacity(), 0, prompt));
+  TRY(model::check_request(model.config(), request));
+  TRY_ASSIGN(text::StopStrings stops, text::StopStrings::make(options.stop_strings));
+
+  uint32_t reused = state_->history.shared(prompt);
+  if (!state_->sequence->keeps(reused)) reused = 0;
+  state_->loop.emplace(*state_->sequence, engine.prompts.tokenizer(), std::move(stops));
+  if (Result<void> started = state_->loop->start(prompt, reused, request); !started) {
+    return state_->lost(std::move(started).error());
+  }
+  state_->history.begin(prompt);
+  return {};
+}
+
+bool Session::running() const { return state_->loop && !state_->loop->finished(); }
+
+Result<std::string> Session::step() {
+  if (!running()) {
+    return fail(ErrorCode::invalid_argument, "no generation is running; start one first");
+  }
+  engine::Loop& loop = *state_->loop;
+  Result<std::string> piece = loop.step(state_->engine.opened.model->capacity().rounds_in_flight);
+  if (!piece) return state_->lost(std::move(piece).error());
+  state_->history.append(loop.generation().ids.back());
+  return piece;
+}
+
+std::string Session::abort() { return running() ? state_->loop->abort() : std::string(); }
+
+const Generation& Session::generation() const {
+  static const Generation none;
+  return state_->loop ? state_->loop->generation() : none;
+}
+
+Result<Generation> Session::generate(std::span<const uint32_t> prompt,
+                                     const GenerateOptions& options, const TextSink& sink) {
+  TRY(start(prompt, options));
+  while (running()) {
+    TRY_ASSIGN(const std::string piece, step());
+    if (!piece.empty() && sink && !sink(piece)) abort();
+  }
+  return generation();
+}
+
+void Session::reset() {
+  state_->history.clear();
+  state_->loop.reset();
+}
+
+const std::vector<uint32_t>& Session::ids() const { return state_->history.ids(); }
+
+Result<std::vector<uint32_t>> Session::next_prompt(std::span<const Message> messages) const {
+  return state_->engine.prompts.next(ids(), state_->engine.defaults.stop_ids, messages);
+}
+
+Result<std::vector<float>> Session::logits(std::span<const uint32_t> ids) {
+  reset();
+  TRY(state_->sequence->prefill(0, ids, {}));
+  TRY(state_->sequence->harvest(true));
+  return state_->sequence->logits();
+}
+
+Result<void> Session::all_logits(std::span<const uint32_t> ids, const LogitsSink& sink) {
+  reset();
+  return state_->sequence->score(ids, sink, {});
+}
+
+}  // namespace tandem
