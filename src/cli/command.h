@@ -13,6 +13,7 @@ struct Command {
   std::function<Result<void>()> run;
 };
 
+Command chat(CLI::App& parent);
 Command devices(CLI::App& parent);
 Command export_checkpoint(CLI::App& parent);
 Command generate(CLI::App& parent);

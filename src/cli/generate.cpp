@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
+#include "cli/generate_flags.h"
 #include "cli/output.h"
 #include "cli/prompt_flags.h"
 
@@ -17,28 +18,42 @@ namespace {
 struct Flags {
   EngineFlags engine;
   PromptFlags prompt;
-  GenerateOptions generate;
+  GenerateFlags generate;
   bool json = false;
 };
 
-void print_stats(const EngineInfo& info, const Generation& generation) {
+void print_stats(const EngineInfo& info, const Generation& generation,
+                 const SampleOptions& sampling) {
   const GenerateStats& stats = generation.stats;
   fmt::print(
       stderr,
-      "{} prompt tokens, first token after {:.0f} ms; {} tokens at {:.1f} tokens/s, ended by {}; "
+      "{} prompt tokens, first token after {:.0f} ms; {} tokens at {:.1f} tokens/s{}, ended by {}; "
       "loaded in {:.0f} ms, compiled in {:.0f} ms\nadapter: {}\n",
       stats.prompt_tokens, stats.first_token_ms, stats.generated_tokens,
-      stats.decode_tokens_per_second(), name(generation.stop), info.load_ms, info.compile_ms,
-      adapter(info));
+      stats.decode_tokens_per_second(), describe(sampling), name(generation.stop), info.load_ms,
+      info.compile_ms, adapter(info));
 }
 
-nlohmann::json to_json(const EngineInfo& info, const Generation& generation) {
+nlohmann::json to_json(const SampleOptions& sampling) {
+  return {{"temperature", sampling.temperature},
+          {"top_k", sampling.top_k},
+          {"top_p", sampling.top_p},
+          {"min_p", sampling.min_p},
+          {"repetition_penalty", sampling.repetition_penalty},
+          {"penalty_window", sampling.penalty_window},
+          {"seed", sampling.seed}};
+}
+
+nlohmann::json to_json(const EngineInfo& info, const Generation& generation,
+                       const SampleOptions& sampling) {
   const GenerateStats& stats = generation.stats;
   return {{"ids", generation.ids},
           {"text", generation.text},
           {"stop_reason", name(generation.stop)},
+          {"sampling", to_json(sampling)},
           {"stats",
            {{"prompt_tokens", stats.prompt_tokens},
+            {"reused_tokens", stats.reused_tokens},
             {"generated_tokens", stats.generated_tokens},
             {"rounds", stats.rounds},
             {"first_token_ms", stats.first_token_ms},
@@ -62,20 +77,21 @@ nlohmann::json to_json(const EngineInfo& info, const Generation& generation) {
 
 Result<void> run(const Flags& flags) {
   TRY_ASSIGN(Engine engine, Engine::open(flags.engine.artifact, flags.engine.options()));
+  TRY_ASSIGN(const GenerateOptions options, flags.generate.options(engine.info().sampling));
   TRY_ASSIGN(const std::vector<uint32_t> prompt, flags.prompt.encode(engine));
   TRY_ASSIGN(Session session, engine.session());
   const auto print = [](std::string_view piece) {
     std::fwrite(piece.data(), 1, piece.size(), stdout);
     return std::fflush(stdout) == 0;
   };
-  TRY_ASSIGN(const Generation generation, session.generate(prompt, flags.generate, print));
+  TRY_ASSIGN(const Generation generation, session.generate(prompt, options, print));
   if (generation.stop == StopReason::aborted) {
     return fail(ErrorCode::io, "standard output: cannot write the answer");
   }
   fmt::print("\n");
   std::fflush(stdout);
-  print_stats(engine.info(), generation);
-  if (flags.json) fmt::print("{}\n", to_json(engine.info(), generation).dump());
+  print_stats(engine.info(), generation, *options.sampling);
+  if (flags.json) fmt::print("{}\n", to_json(engine.info(), generation, *options.sampling).dump());
   return {};
 }
 
@@ -86,11 +102,7 @@ Command generate(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("generate", "Answer a prompt, streaming the text");
   flags->engine.add(*app);
   flags->prompt.add(*app);
-  app->add_option("-n,--max-tokens", flags->generate.max_tokens,
-                  "Generate at most this many tokens")
-      ->check(CLI::Range(uint32_t{1}, UINT32_MAX))
-      ->capture_default_str();
-  app->add_flag("--ignore-eos", flags->generate.ignore_eos, "Go on past the model's stop tokens");
+  flags->generate.add(*app);
   app->add_flag("--json", flags->json,
                 "Print a last line of JSON: ids, text, stop_reason, stats, adapter");
   app->footer("Example: tandem generate models/atlas --chat \"What is the capital of France?\"");

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "model/models.h"
 #include "model/target_sequence.h"
+#include "ops/sample/sample.h"
 #include "support/compare.h"
 #include "support/device.h"
 
@@ -270,6 +272,76 @@ TEST(Tiny, ATurnGoesOnAsAFreshRunWould) {
     EXPECT_EQ(greedy(*sequence, turn, 6, position), greedy(*fresh, ids, 6)) << length;
     EXPECT_TRUE(close(*sequence->logits(), *fresh->logits(), 1e-4)) << length;
   }
+}
+
+TEST(Tiny, SampledTokensAreTheReferencesOfTheirLogits) {
+  const auto target = tiny_target({.capacity = {.kv = ops::KvType::f32}});
+  const auto sequence = make_sequence(*target);
+  const std::pair<SampleOptions, std::vector<TokenBias>> cases[] = {
+      {{.temperature = 1, .seed = 1}, {}},
+      {{.temperature = 0.7f, .top_k = 5, .seed = 1ull << 40}, {}},
+      {{.temperature = 2, .min_p = 0.05f, .seed = 3}, {{5, -1e9f}, {9, 2}}},
+      {{.temperature = 1.5f, .repetition_penalty = 1.4f, .penalty_window = 4, .seed = 4}, {}},
+      {{.temperature = 0, .repetition_penalty = 1.6f}, {}},
+      {{.temperature = 0}, {{7, 50}}},
+  };
+  for (const auto& [sampling, biases] : cases) {
+    std::vector<uint32_t> ids = some_ids(9);
+    ASSERT_TRUE(
+        sequence->prefill(0, ids, {.max_tokens = 12, .sampling = sampling, .biases = biases}));
+    for (int round = 0; round < 12; ++round) {
+      const uint32_t token = (*sequence->harvest(true))->token;
+      EXPECT_EQ(token, ops::sample_reference(sampling, biases, ids, *sequence->logits()))
+          << "seed " << sampling.seed << ", round " << round;
+      ids.push_back(token);
+      ASSERT_TRUE(sequence->decode());
+    }
+  }
+}
+
+TEST(Tiny, APrefillStartsOnlyWhereTheRingKeepsWhatItReads) {
+  const auto target = tiny_target({.capacity = {.input_bound = 4, .kv = ops::KvType::f32}});
+  const auto reference =
+      make_model(tiny_model(), Place::cpu, {.context = context, .input_bound = 4});
+  for (model::Model* model : {static_cast<model::Model*>(target.get()), reference.get()}) {
+    const auto sequence = make_sequence(*model);
+    const std::vector<uint32_t> ids = some_ids(30);
+    EXPECT_FALSE(sequence->keeps(1)) << "nothing is written yet";
+    greedy(*sequence, ids, 1);
+    // 30 positions in a ring of 13 slots hold the last 13; position p reads from p - 8 on.
+    EXPECT_FALSE(sequence->keeps(24));
+    EXPECT_TRUE(sequence->keeps(25));
+    EXPECT_TRUE(sequence->keeps(30));
+    EXPECT_FALSE(sequence->keeps(31));
+    const auto lost = sequence->prefill(24, some_ids(1), {});
+    ASSERT_FALSE(lost);
+    EXPECT_EQ(name(lost.error().code), "invalid_argument");
+    const auto fresh = make_sequence(*model);
+    const std::vector<uint32_t> again(ids.begin() + 25, ids.end());
+    EXPECT_EQ(greedy(*sequence, again, 6, 25), greedy(*fresh, ids, 6));
+    greedy(*sequence, some_ids(3), 1);
+    EXPECT_TRUE(sequence->keeps(2)) << "a new start forgets what was written";
+    EXPECT_FALSE(sequence->keeps(9));
+  }
+}
+
+TEST(Tiny, AfterAnotherPromptTheBitsAreThoseOfAFreshSequence) {
+  const auto target = tiny_target({.capacity = {.input_bound = 5}});
+  const auto used = make_sequence(*target), fresh = make_sequence(*target);
+  greedy(*used, some_ids(40), 20);
+  std::vector<uint32_t> ids = some_ids(17);
+  std::reverse(ids.begin(), ids.end());
+  const auto rounds = [&](model::Sequence& sequence) {
+    EXPECT_TRUE(
+        sequence.prefill(0, ids, {.max_tokens = 10, .sampling = {.temperature = 1, .seed = 5}}));
+    std::vector<std::pair<uint32_t, std::vector<float>>> tokens_and_logits;
+    for (int round = 0; round < 10; ++round) {
+      tokens_and_logits.push_back({(*sequence.harvest(true))->token, *sequence.logits()});
+      EXPECT_TRUE(sequence.decode());
+    }
+    return tokens_and_logits;
+  };
+  EXPECT_EQ(rounds(*used), rounds(*fresh));
 }
 
 TEST(Tiny, GenerationsMakeNoBuffersAndNoKernels) {

@@ -1,0 +1,29 @@
+// How answers are generated: their length, their end, and how their tokens are chosen.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tandem/engine.h"
+
+namespace tandem::cli {
+
+struct GenerateFlags {
+  GenerateOptions generate;
+  std::optional<float> temperature, top_p, min_p, repetition_penalty;
+  std::optional<uint32_t> top_k, penalty_window;
+  std::optional<uint64_t> seed;
+
+  void add(CLI::App& app);
+
+  // The flags over the artifact's defaults; without --seed a random one. Refuses flags that greedy
+  // answers do not look at.
+  Result<GenerateOptions> options(const SampleOptions& defaults) const;
+};
+
+// " (temperature 0.7, seed 42)"; nothing for greedy answers.
+std::string describe(const SampleOptions& sampling);
+
+}  // namespace tandem::cli
