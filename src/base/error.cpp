@@ -1,6 +1,8 @@
 // Names and meanings of the error codes.
 #include "base/error.h"
 
+#include <algorithm>
+
 namespace tandem {
 namespace {
 
@@ -50,6 +52,32 @@ const Entry& entry(ErrorCode code) {
 }
 
 }  // namespace
+
+std::string printable(std::string_view text) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const unsigned char c = static_cast<unsigned char>(text[i]);
+    const unsigned char next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+    if (c < 0x20 || c == 0x7f) {
+      result += fmt::format("\\x{:02x}", c);
+    } else if (c == 0xc2 && next >= 0x80 && next < 0xa0) {
+      // U+0080 to U+009F, in UTF-8.
+      result += fmt::format("\\u{:04x}", next);
+      ++i;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
+std::string first_few(std::span<const std::string> names) {
+  constexpr size_t shown = 5;
+  if (names.empty()) return "none";
+  std::string text = fmt::format("{}", fmt::join(names.first(std::min(shown, names.size())), ", "));
+  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
 
 std::string_view name(ErrorCode code) { return entry(code).name; }
 std::string_view meaning(ErrorCode code) { return entry(code).meaning; }

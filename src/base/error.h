@@ -3,16 +3,27 @@
 
 #include <fmt/format.h>
 
+#include <span>
+#include <string>
 #include <utility>
 
 #include "tandem/error.h"
 
 namespace tandem {
 
-// fail(ErrorCode::io, "{}: cannot read: {}", path, reason), as a return value of any Result.
+// The text with its control characters as escapes: a name that comes from a file neither moves a
+// terminal's cursor nor looks like another line.
+std::string printable(std::string_view text);
+
+// "a, b and 12 more": the first 5 names, or "none".
+std::string first_few(std::span<const std::string> names);
+
+// fail(ErrorCode::io, "{}: cannot read: {}", path, reason), as a return value of any Result. The
+// message is made printable.
 template <class... Args>
 tl::unexpected<Error> fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
-  return tl::unexpected<Error>(Error{code, fmt::format(format, std::forward<Args>(args)...)});
+  return tl::unexpected<Error>(
+      Error{code, printable(fmt::format(format, std::forward<Args>(args)...))});
 }
 
 }  // namespace tandem

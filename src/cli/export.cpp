@@ -64,7 +64,7 @@ void print_report(const Flags& flags, const exporter::ExportReport& report) {
                raised);
   }
   for (const artifact::IgnoredTensor& tensor : report.ignored) {
-    fmt::print("ignored {} ({})\n", tensor.name, tensor.rule);
+    fmt::print("ignored {} ({})\n", printable(tensor.name), tensor.rule);
   }
   fmt::print("digest {}\n", report.digest.hex());
 }

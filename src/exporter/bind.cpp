@@ -68,12 +68,9 @@ Result<Binding> bind(const Checkpoint& checkpoint, const spec::Config& config) {
     if (!rule.empty()) binding.ignored.push_back({tensor->name, std::string(rule)});
   }
   if (!missing.empty() || !extra.empty()) {
-    auto list = [](const std::vector<std::string>& names) {
-      return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
-    };
     return fail(ErrorCode::malformed_checkpoint,
                 "the tensors are not those of config.json: missing: {}; not part of the model: {}",
-                list(missing), list(extra));
+                first_few(missing), first_few(extra));
   }
   for (const spec::Tensor& row : registry) {
     BoundTensor tensor{row, {}};

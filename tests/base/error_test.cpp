@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace tandem {
 namespace {
@@ -37,6 +39,32 @@ TEST(Error, TryHandsOnTheFirstErrorAndOtherwiseTheValue) {
   ASSERT_FALSE(odd);
   EXPECT_EQ(odd.error().code, ErrorCode::bad_value);
   EXPECT_EQ(odd.error().message, "3 is odd");
+}
+
+TEST(Error, MessagesShowControlCharactersAsEscapes) {
+  struct Case {
+    std::string_view text, shown;
+  };
+  using namespace std::literals;
+  for (const Case& c : {Case{"plain é 😀 \\", "plain é 😀 \\"}, Case{"a\nb\t", "a\\x0ab\\x09"},
+                        Case{"\x1b[2J\x7f", "\\x1b[2J\\x7f"}, Case{"\0"sv, "\\x00"},
+                        Case{"\xc2\x9b"
+                             "31m \xc2\xa0",
+                             "\\u009b31m \xc2\xa0"},
+                        Case{"\xc2", "\xc2"}}) {
+    EXPECT_EQ(printable(c.text), c.shown);
+    EXPECT_EQ(printable(printable(c.text)), c.shown);
+    EXPECT_EQ(fail(ErrorCode::io, "{}", c.text).value().message, c.shown);
+  }
+}
+
+TEST(Error, ListsOfNamesAreBounded) {
+  std::vector<std::string> names;
+  EXPECT_EQ(first_few(names), "none");
+  names = {"a", "b", "c", "d", "e"};
+  EXPECT_EQ(first_few(names), "a, b, c, d, e");
+  names.insert(names.end(), 1000, "f");
+  EXPECT_EQ(first_few(names), "a, b, c, d, e and 1000 more");
 }
 
 }  // namespace
