@@ -5,11 +5,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "artifact/artifact.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
+#include "cli/limits_file.h"
 #include "cli/output.h"
 #include "engine/open_model.h"
 #include "model/target.h"
@@ -24,6 +26,7 @@ struct Flags {
   bool plan = false;
   bool routes = false;
   bool census = false;
+  std::optional<std::string> limits;
 };
 
 void print_layers(const spec::Config& config) {
@@ -126,6 +129,12 @@ Result<void> run(const Flags& flags) {
     return fail(ErrorCode::invalid_argument,
                 "--device cpu: --plan, --routes and --census are about a GPU; leave it out");
   }
+  if (flags.limits) {
+    TRY_ASSIGN(const gpu::Limits limits, read_limits(*flags.limits));
+    TRY_ASSIGN(const model::Plan plan, engine::plan_model(artifact, options, limits));
+    print_plan(plan);
+    return {};
+  }
   TRY_ASSIGN(const engine::OpenedModel opened, engine::open_model(artifact, options));
   fmt::print("\nadapter       {} ({})\n", opened.device->info().name,
              fmt::join(gpu::tier_names(opened.device->info().tiers), ", "));
@@ -144,13 +153,21 @@ Command inspect(CLI::App& parent) {
       parent.add_subcommand("inspect", "Show an artifact, its plan, and what its methods run");
   flags->engine.add(*app);
   app->add_flag("--tensors", flags->tensors, "Name, type and shape of every tensor");
-  app->add_flag("--plan", flags->plan,
-                "GPU memory: weights, scratch, a session, the largest binding");
-  app->add_flag("--routes", flags->routes,
-                "The kernels that each method runs, with their constants");
-  app->add_flag("--census", flags->census, "Dispatches and bytes of each method");
+  CLI::Option* plan = app->add_flag("--plan", flags->plan,
+                                    "GPU memory: weights, scratch, a session, the largest binding");
+  CLI::Option* routes = app->add_flag("--routes", flags->routes,
+                                      "The kernels that each method runs, with their constants");
+  CLI::Option* census =
+      app->add_flag("--census", flags->census, "Dispatches and bytes of each method");
+  app->add_option("--limits", flags->limits,
+                  "Plan for the limits in this JSON file, which `tandem devices --limits` prints, "
+                  "instead of a device's")
+      ->needs(plan)
+      ->excludes(routes)
+      ->excludes(census);
   app->footer(
-      "--plan, --routes and --census open the device and allocate the plan; no weights are read.");
+      "--plan, --routes and --census open the device and allocate the plan, but with --limits; no "
+      "weights are read.");
   return {app, [flags] { return run(*flags); }};
 }
 

@@ -68,6 +68,12 @@ Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineO
   return opened;
 }
 
+Result<model::Plan> plan_model(const artifact::Artifact& artifact, const EngineOptions& options,
+                               const gpu::Limits& limits) {
+  TRY_ASSIGN(const model::Capacity bounds, capacity(artifact.manifest(), options));
+  return model::make_plan(artifact.config(), tensor_types(artifact.manifest()), bounds, limits);
+}
+
 EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opened) {
   EngineInfo info;
   info.artifact = artifact.digest().hex();

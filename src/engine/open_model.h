@@ -19,6 +19,10 @@ struct OpenedModel {
 
 Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options);
 
+// What the model would need on a device with these limits; opens none.
+Result<model::Plan> plan_model(const artifact::Artifact& artifact, const EngineOptions& options,
+                               const gpu::Limits& limits);
+
 // All of EngineInfo but the times.
 EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opened);
 

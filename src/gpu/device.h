@@ -60,6 +60,9 @@ std::vector<std::string_view> tier_names(const Tiers& tiers);  // "base", "subgr
 
 Result<std::vector<AdapterInfo>> adapters();
 
+// The adapter that Device::open takes for DeviceOptions::adapter.
+Result<AdapterInfo> adapter(std::string_view wanted);
+
 // A range of a buffer.
 struct View {
   uint32_t buffer = 0;  // the buffer's number; 0 is none

@@ -261,6 +261,12 @@ Result<std::vector<AdapterInfo>> adapters() {
   return infos;
 }
 
+Result<AdapterInfo> adapter(std::string_view wanted) {
+  TRY_ASSIGN(const InstanceOwner instance, make_instance());
+  TRY_ASSIGN(Adapter chosen, choose_adapter(instance.get(), wanted));
+  return std::move(chosen.info);
+}
+
 Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
   auto state = std::make_unique<State>();
   TRY_ASSIGN(state->instance, make_instance());

@@ -135,7 +135,83 @@ TEST(Cli, DevicesListsAdaptersAndTiers) {
   const Outcome outcome = tandem("devices");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_TRUE(contains(outcome.out, "tiers     base"));
+  EXPECT_TRUE(contains(outcome.out, "GPU timestamps\n"));
   EXPECT_TRUE(contains(outcome.out, "kernel closure "));
+}
+
+const nlohmann::json web_limits = {
+    {"max_buffer_bytes", 268435456},    {"max_binding_bytes", 134217728},
+    {"binding_alignment", 256},         {"max_workgroup_bytes", 16384},
+    {"max_workgroup_invocations", 256}, {"max_workgroups_per_dimension", 65535},
+    {"max_storage_buffers", 8}};
+
+// `tandem inspect --plan` of the atlas for the limits in a file of this text, on no device.
+Outcome plan_for(const std::string& text, const std::string& rest = "") {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "limits.json", text);
+  return tandem("inspect '" + atlas_folder + "' --plan --adapter nonesuch --limits '" +
+                (folder.path() / "limits.json").string() + "' " + rest);
+}
+
+TEST(Cli, InspectPlansForLimitsWithoutADevice) {
+  const Outcome fits = plan_for(web_limits.dump(), "--context 256");
+  ASSERT_EQ(fits.status, 0) << fits.err;
+  for (const char* part : {"plan: context 256", "weights ", "scratch ", "a session ",
+                           "largest buffer and binding: "}) {
+    EXPECT_TRUE(contains(fits.out, part)) << part << " in\n" << fits.out;
+  }
+  const Outcome half = plan_for(web_limits.dump(), "--context 128");
+  EXPECT_NE(half.out, fits.out) << "the plan is that of the options";
+}
+
+TEST(Cli, InspectTakesTheLimitsThatDevicesPrints) {
+  const Outcome limits = tandem("devices --limits '" + adapter_name() + "'");
+  ASSERT_EQ(limits.status, 0) << limits.err;
+  EXPECT_EQ(plan_for(limits.out).status, 0);
+  const Outcome on_device =
+      tandem("inspect '" + atlas_folder + "' --plan --adapter '" + adapter_name() + "'");
+  const std::string plan = on_device.out.substr(on_device.out.find("plan: "));
+  EXPECT_TRUE(contains(plan_for(limits.out).out, plan)) << plan;
+}
+
+TEST(Cli, LimitsThatAreTooSmallOrNotUsableAreRefused) {
+  const auto with = [](const char* key, const nlohmann::json& value) {
+    nlohmann::json limits = web_limits;
+    limits[key] = value;
+    return limits.dump();
+  };
+  nlohmann::json without = web_limits;
+  without.erase("max_storage_buffers");
+  struct Case {
+    std::string text;
+    std::vector<std::string> words;
+  };
+  for (const Case& c : std::vector<Case>{
+           // 64 rows of 256 floats, and 64 rows of a matrix with 768 columns, which no split
+           // divides.
+           {with("max_binding_bytes", 65532), {"limit_exceeded", "chunk.h", "65536", "65532"}},
+           {with("max_buffer_bytes", 65532), {"limit_exceeded", "chunk.h", "65536", "65532"}},
+           {with("max_buffer_bytes", 49148), {"limit_exceeded", "64 rows of 768 bytes", "49148"}},
+           {with("max_binding_bytes", 0), {"limit_exceeded", "0 bytes"}},
+           {with("max_workgroup_bytes", 16383), {"max_workgroup_bytes", "16384", "16383"}},
+           {with("max_workgroup_invocations", 128), {"invocations", "256", "128"}},
+           {with("max_workgroups_per_dimension", 65534), {"per_dimension", "65535", "65534"}},
+           {with("max_storage_buffers", 4), {"max_storage_buffers", "8", "4"}},
+           {with("binding_alignment", 512), {"bad_value", "binding_alignment", "256", "512"}},
+           {with("binding_alignment", 48), {"bad_value", "binding_alignment", "48"}},
+           {with("max_textures", 1), {"unknown_key", "limits.json: max_textures"}},
+           {with("max_buffer_bytes", "1 GiB"), {"wrong_type", "max_buffer_bytes", "1 GiB"}},
+           {with("max_buffer_bytes", -1), {"wrong_type", "max_buffer_bytes", "-1"}},
+           {with("max_buffer_bytes", 1e9), {"wrong_type", "max_buffer_bytes"}},
+           {with("binding_alignment", 1ull << 32), {"bad_value", "binding_alignment"}},
+           {without.dump(), {"missing_key", "limits.json: max_storage_buffers"}},
+           {"[]", {"wrong_type", "an object"}},
+           {"", {"malformed_json", "limits.json"}}}) {
+    const Outcome outcome = plan_for(c.text, "--context 64");
+    EXPECT_EQ(outcome.status, 1) << c.text << "\n" << outcome.out;
+    for (const std::string& word : c.words)
+      EXPECT_TRUE(contains(outcome.err, word)) << word << " in\n" << outcome.err;
+  }
 }
 
 TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
@@ -166,6 +242,10 @@ TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
            {"export " + atlas + " -o /tmp/none", 1, "config.json"},
            {"verify /none", 1, "not_found"},
            {"inspect /none", 1, "not_found"},
+           {"inspect " + atlas + " --plan --limits /none", 1, "not_found"},
+           {"inspect " + atlas + " --limits /none", 2, "--plan"},
+           {"inspect " + atlas + " --plan --census --limits /none", 2, "--census"},
+           {"devices --limits nonesuch", 1, "no_adapter"},
            {"tokenize " + atlas + " --ids 9999", 1, "9999"}}) {
     const Outcome outcome = tandem(c.arguments);
     EXPECT_EQ(outcome.status, c.status) << c.arguments << "\n" << outcome.err;
