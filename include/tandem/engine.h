@@ -15,6 +15,7 @@
 #include "tandem/message.h"
 #include "tandem/sampling.h"
 
+#pragma GCC visibility push(default)
 namespace tandem {
 
 enum class Place {
@@ -111,7 +112,8 @@ using TextSink = std::function<bool(std::string_view piece)>;
 using LogitsSink = std::function<Result<void>(uint32_t first_row, std::span<const float> logits)>;
 
 // One timeline. Sessions of one engine are independent of each other and may take turns, step by
-// step. Not for several threads at once; its engine must outlive it.
+// step. An engine and its sessions belong to one thread at a time; the engine must outlive them,
+// but may be moved.
 //
 // A session keeps the KV of its timeline: a prompt that begins as the timeline does runs only what
 // differs. Refused arguments leave everything as it was; after any other error the timeline is
@@ -124,7 +126,7 @@ class Session {
 
   // Runs a prompt, from position 0 on, and generates what follows. Errors: context_exceeded for a
   // prompt longer than the context, malformed_text for ids outside the vocabulary,
-  // invalid_argument for options out of their range, device_lost, ...
+  // invalid_argument for no ids and for options out of their range, device_lost.
   Result<Generation> generate(std::span<const uint32_t> prompt, const GenerateOptions& options,
                               const TextSink& sink = {});
 
@@ -146,9 +148,11 @@ class Session {
   // Empties the timeline, at once; a new generation is as in a new session.
   void reset();
 
-  // The logits after the last of `ids`. Empties the timeline.
+  // The logits after the last of `ids`, one for each id of the vocabulary. Empties the timeline.
+  // Errors of ids and device as for generate.
   Result<std::vector<float>> logits(std::span<const uint32_t> ids);
-  // The logits after each of `ids`, in bands of rows. Empties the timeline.
+  // The logits after each of `ids`, in bands of rows. Empties the timeline. The sink's error ends
+  // it.
   Result<void> all_logits(std::span<const uint32_t> ids, const LogitsSink& sink);
 
  private:
@@ -161,16 +165,21 @@ class Session {
 // An opened artifact: its weights, verified and immutable, ready to run.
 class Engine {
  public:
-  // All or nothing: the engine exists only after the last byte was verified.
+  // All or nothing: the engine exists only after the last byte was verified. Errors: not_found, io,
+  // malformed_artifact, hash_mismatch, ... for the folder, invalid_argument for an option,
+  // limit_exceeded for a plan that the adapter does not allow, no_adapter, out_of_memory,
+  // device_lost.
   static Result<Engine> open(const std::string& artifact, const EngineOptions& options);
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
   ~Engine();
 
   const EngineInfo& info() const;
+  // An empty timeline with a KV cache of its own. Errors: out_of_memory, device_lost.
   Result<Session> session();
 
-  // A raw prompt: control tokens in it are parsed; exactly one BOS is in front.
+  // A raw prompt: control tokens in it are parsed; exactly one BOS is in front. Errors:
+  // malformed_text for what is not UTF-8.
   Result<std::vector<uint32_t>> encode(std::string_view text) const;
   // A conversation up to the beginning of the model's answer. Errors: unsupported for a chat
   // template that Tandem does not know.
@@ -184,3 +193,4 @@ class Engine {
 };
 
 }  // namespace tandem
+#pragma GCC visibility pop

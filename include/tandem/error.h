@@ -6,6 +6,7 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
+#pragma GCC visibility push(default)
 namespace tandem {
 
 enum class ErrorCode {
@@ -49,3 +50,4 @@ template <class T>
 using Result = tl::expected<T, Error>;
 
 }  // namespace tandem
+#pragma GCC visibility pop

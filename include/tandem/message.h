@@ -3,6 +3,7 @@
 
 #include <string>
 
+#pragma GCC visibility push(default)
 namespace tandem {
 
 struct Message {
@@ -11,3 +12,4 @@ struct Message {
 };
 
 }  // namespace tandem
+#pragma GCC visibility pop

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#pragma GCC visibility push(default)
 namespace tandem {
 
 // The same options, seed, tokens before it and logits give the same token, always.
@@ -25,3 +26,4 @@ struct TokenBias {
 inline constexpr uint32_t max_biases = 1024;  // of one generation
 
 }  // namespace tandem
+#pragma GCC visibility pop

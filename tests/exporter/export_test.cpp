@@ -110,7 +110,7 @@ TEST_F(ExportTest, DefaultRecipe) {
   }
   const auto verified = artifact::verify(out());
   ASSERT_TRUE(accepted(verified));
-  EXPECT_EQ(verified->digest, report->digest);
+  EXPECT_EQ(verified->artifact.digest(), report->digest);
 }
 
 // The table on the grid: stored as Q4_0 and exactly; the other as Q8_0.
