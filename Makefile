@@ -8,7 +8,7 @@ TEST_SECONDS ?= 900
 CTEST = tools/run --software ctest --output-on-failure --no-tests=error \
         --parallel $(TEST_JOBS) --timeout $(TEST_SECONDS)
 CLANG_FORMAT = $(shell command -v clang-format-14 || echo clang-format)
-FORMAT = find include src tests \( -name '*.h' -o -name '*.cpp' \) -print0 | xargs -0 $(CLANG_FORMAT)
+FORMAT = find examples include src tests \( -name '*.h' -o -name '*.cpp' \) -print0 | xargs -0 $(CLANG_FORMAT)
 
 # The programs with tests that need no device; the sanitizers' build makes only these.
 CPU_TESTS = test_base test_spec test_gpu test_ops test_model test_text test_artifact test_exporter test_engine
