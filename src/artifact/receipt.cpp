@@ -62,7 +62,12 @@ Result<Receipt> read_fields(JsonObject object) {
     TRY_ASSIGN(IgnoredTensor tensor, read_ignored(entry));
     receipt.ignored.push_back(std::move(tensor));
   }
+  TRY_ASSIGN(receipt.synthetic_seed, object.find<uint64_t>("synthetic_seed"));
   TRY(object.finish());
+  if (receipt.synthetic_seed && !receipt.sources.empty()) {
+    return fail(ErrorCode::bad_value, "{}: expected none beside synthetic_seed, found {}",
+                object.where("sources"), receipt.sources.size());
+  }
   return receipt;
 }
 
@@ -76,15 +81,17 @@ Json body(const Receipt& receipt) {
   Json ignored = Json::array();
   for (const IgnoredTensor& tensor : receipt.ignored)
     ignored.push_back({{"name", tensor.name}, {"rule", tensor.rule}});
-  return {{"schema", schema},
-          {"schema_version", schema_version},
-          {"exporter", receipt.exporter},
-          {"config_sha256", receipt.config.hex()},
-          {"recipe", to_json(receipt.recipe)},
-          {"files", files_json(receipt.files)},
-          {"shards", shards},
-          {"sources", files_json(receipt.sources)},
-          {"ignored", ignored}};
+  Json json = {{"schema", schema},
+               {"schema_version", schema_version},
+               {"exporter", receipt.exporter},
+               {"config_sha256", receipt.config.hex()},
+               {"recipe", to_json(receipt.recipe)},
+               {"files", files_json(receipt.files)},
+               {"shards", shards},
+               {"sources", files_json(receipt.sources)},
+               {"ignored", ignored}};
+  if (receipt.synthetic_seed) json["synthetic_seed"] = *receipt.synthetic_seed;
+  return json;
 }
 
 Digest body_digest(const Receipt& receipt) { return sha256(canonical_json(body(receipt))); }

@@ -2,6 +2,7 @@
 // artifact without it was never finished. It carries the digest of its own content.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,9 @@ struct Receipt {
   std::vector<ReceiptShard> shards;
   std::vector<BoundFile> sources;  // the checkpoint's files, by name
   std::vector<IgnoredTensor> ignored;
+  // Set where the weights are random numbers of this seed: there are no sources then, so nothing
+  // that the artifact could ever be verified against.
+  std::optional<uint64_t> synthetic_seed;
 };
 
 std::string receipt_text(const Receipt& receipt);

@@ -60,6 +60,8 @@ void print_model(const artifact::Artifact& artifact) {
   }
   fmt::print("artifact      {}\n", artifact.digest().hex());
   fmt::print("exported by   {}\n", artifact.receipt().exporter);
+  if (const auto& seed = artifact.receipt().synthetic_seed)
+    fmt::print("synthetic: random weights (seed {})\n", *seed);
   fmt::print("parameters    {}\n", weights);
   fmt::print("vocabulary    {}, hidden {}, {} query heads, per-layer inputs of {}\n",
              config.vocabulary, config.hidden, config.heads, config.per_layer_input);

@@ -23,7 +23,8 @@ Command verify(CLI::App& parent) {
             const artifact::Artifact& artifact = found.artifact;
             TRY(engine::Prompts::open(artifact));
             TRY(engine::generation_config(artifact));
-            fmt::print("{}: {} tensors in {} files, {} of weights, digest {}\n", *folder,
+            fmt::print("{}: {}{} tensors in {} files, {} of weights, digest {}\n", *folder,
+                       artifact.receipt().synthetic_seed ? "synthetic, " : "",
                        artifact.manifest().tensors.size(), found.files,
                        megabytes(artifact.plan().bytes), artifact.digest().hex());
             return {};

@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/parallel.h"
+#include "exporter/metadata.h"
 #include "exporter/weights.h"
 #include "text/generation_config.h"
-#include "text/tokenizer.h"
 
 namespace tandem::exporter {
 namespace {
@@ -15,20 +14,7 @@ namespace {
 using artifact::BoundFile;
 using artifact::Manifest;
 
-constexpr std::string_view config_file = "config.json";
-constexpr std::string_view tokenizer_file = "tokenizer.json";
-constexpr std::string_view template_file = "chat_template.jinja";
-constexpr std::string_view generation_file = "generation_config.json";
-constexpr std::string_view tokenizer_table_file = "tokenizer.bin";
 constexpr uint64_t max_text_bytes = 256 << 20;
-
-// The files of a checkpoint that are not weights.
-struct Texts {
-  std::string config;
-  std::string tokenizer;
-  std::optional<std::string> chat_template;
-  std::optional<std::string> generation_config;
-};
 
 Result<std::string> read_text(const std::filesystem::path& folder, std::string_view name) {
   return read_file(folder / name, max_text_bytes, Links::follow);
@@ -48,28 +34,6 @@ Result<Texts> read_texts(const std::filesystem::path& folder) {
   TRY_ASSIGN(texts.chat_template, read_optional(folder, template_file));
   TRY_ASSIGN(texts.generation_config, read_optional(folder, generation_file));
   return texts;
-}
-
-BoundFile bound(std::string_view name, std::string_view bytes) {
-  return {std::string(name), bytes.size(), sha256(bytes)};
-}
-
-// The tokenizer's table, which must fit the model.
-Result<std::string> compile_tokenizer(const Texts& texts, const spec::Config& config) {
-  TRY_ASSIGN(const std::vector<std::byte> table,
-             text::compile_tokenizer(texts.tokenizer, tokenizer_file));
-  TRY_ASSIGN(const text::Tokenizer tokenizer, text::Tokenizer::load(table));
-  if (tokenizer.size() > config.vocabulary) {
-    return fail(ErrorCode::malformed_checkpoint,
-                "{}: {} tokens are more than the vocab_size {} of {}", tokenizer_file,
-                tokenizer.size(), config.vocabulary, config_file);
-  }
-  if (tokenizer.bos() != config.bos) {
-    return fail(ErrorCode::malformed_checkpoint,
-                "{}: the BOS is token {}, but bos_token_id in {} is {}", tokenizer_file,
-                tokenizer.bos(), config_file, config.bos);
-  }
-  return std::string(reinterpret_cast<const char*>(table.data()), table.size());
 }
 
 Result<Digest> hash_file(const File& file) {
@@ -112,50 +76,6 @@ Result<std::vector<BoundFile>> hash_sources(const std::filesystem::path& folder,
   return sources;
 }
 
-Result<void> write_file(Publication& publication, std::string_view name, std::string_view bytes) {
-  TRY_ASSIGN(OutputFile file, publication.create(name));
-  TRY(file.write(bytes));
-  return file.close();
-}
-
-Result<void> write_files(Publication& publication, const Manifest& manifest, const Texts& texts,
-                         std::string_view tokenizer) {
-  TRY(write_file(publication, manifest.tokenizer.file, tokenizer));
-  if (texts.chat_template) TRY(write_file(publication, template_file, *texts.chat_template));
-  if (texts.generation_config)
-    TRY(write_file(publication, generation_file, *texts.generation_config));
-  return write_file(publication, artifact::manifest_file, manifest_text(manifest));
-}
-
-artifact::Receipt make_receipt(const Manifest& manifest, std::vector<BoundFile> sources,
-                               std::vector<artifact::IgnoredTensor> ignored) {
-  artifact::Receipt receipt;
-  receipt.exporter = "tandem " TANDEM_VERSION;
-  receipt.config = sha256(spec::canonical_config(manifest.config));
-  receipt.recipe = manifest.recipe;
-  receipt.files = bound_files(manifest);
-  receipt.shards = bound_shards(manifest);
-  receipt.sources = std::move(sources);
-  receipt.ignored = std::move(ignored);
-  return receipt;
-}
-
-// All of the manifest that does not depend on weights.
-Manifest begin_manifest(const spec::Config& config, const ExportOptions& options,
-                        const Texts& texts, std::string_view tokenizer) {
-  Manifest manifest;
-  manifest.config = config;
-  manifest.tokenizer = bound(tokenizer_table_file, tokenizer);
-  manifest.tokenizer_source = sha256(texts.tokenizer);
-  if (texts.chat_template) manifest.chat_template = bound(template_file, *texts.chat_template);
-  if (texts.generation_config)
-    manifest.generation_config = bound(generation_file, *texts.generation_config);
-  manifest.input_bound = options.input_bound;
-  manifest.context_bound = options.context_bound.value_or(
-      std::min(artifact::default_context_bound, config.max_positions));
-  return manifest;
-}
-
 Result<void> check_bounds(const ExportOptions& options, const spec::Config& config) {
   if (options.input_bound == 0)
     return fail(ErrorCode::invalid_argument, "input bound: expected at least 1, found 0");
@@ -188,17 +108,19 @@ Result<ExportReport> export_checkpoint(const std::filesystem::path& folder,
   TRY_ASSIGN(const std::string tokenizer, compile_tokenizer(texts, config));
   TRY_ASSIGN(Publication publication, Publication::begin(out));
 
-  Manifest manifest = begin_manifest(config, options, texts, tokenizer);
+  Manifest manifest = begin_manifest(config, texts, tokenizer);
+  manifest.input_bound = options.input_bound;
+  if (options.context_bound) manifest.context_bound = *options.context_bound;
   TRY_ASSIGN(std::vector<BoundFile> sources,
              hash_sources(folder, checkpoint, texts, options.weights.threads));
   TRY_ASSIGN(
       std::vector<TensorReport> reports,
       write_weights(checkpoint, binding.tensors, options.weights, publication, manifest, progress));
   TRY_ASSIGN(const artifact::LoadPlan plan, make_load_plan(manifest));
-  TRY(write_files(publication, manifest, texts, tokenizer));
-  const artifact::Receipt receipt = make_receipt(manifest, std::move(sources), binding.ignored);
-  TRY(write_file(publication, artifact::receipt_file, receipt_text(receipt)));
-  TRY(publication.commit());
+  artifact::Receipt receipt;
+  receipt.sources = std::move(sources);
+  receipt.ignored = binding.ignored;
+  TRY(publish(publication, manifest, texts, tokenizer, std::move(receipt)));
   return ExportReport{sha256(manifest_text(manifest)), plan.bytes, manifest.recipe,
                       std::move(reports), std::move(binding.ignored)};
 }

@@ -5,7 +5,6 @@
 #include "artifact/shard_layout.h"
 #include "base/error.h"
 #include "exporter/bands.h"
-#include "exporter/shard_writer.h"
 
 namespace tandem::exporter {
 namespace {
@@ -130,6 +129,22 @@ Result<bool> lies_on_q4_0_grid(const Checkpoint& checkpoint, const BoundTensor& 
 
 }  // namespace
 
+Result<void> write_shards(const std::vector<BoundTensor>& tensors, const WeightOptions& options,
+                          Publication& publication, Manifest& manifest, const WriteTensor& write) {
+  const std::vector<std::string> headers = lay_out(manifest, tensors, options.shard_bytes);
+  size_t next = 0;
+  for (uint32_t index = 0; index < manifest.shards.size(); ++index) {
+    TRY_ASSIGN(ShardWriter shard,
+               ShardWriter::create(publication, manifest.shards[index].file, options.threads));
+    TRY(shard.write(std::as_bytes(std::span(headers[index]))));
+    for (; next < tensors.size() && manifest.tensors[next].planes[0].shard == index; ++next) {
+      TRY(write(tensors[next], manifest.tensors[next], shard));
+    }
+    TRY_ASSIGN(manifest.shards[index], shard.finish());
+  }
+  return {};
+}
+
 Result<std::vector<TensorReport>> write_weights(const Checkpoint& checkpoint,
                                                 const std::vector<BoundTensor>& tensors,
                                                 const WeightOptions& options,
@@ -139,22 +154,17 @@ Result<std::vector<TensorReport>> write_weights(const Checkpoint& checkpoint,
     return lies_on_q4_0_grid(checkpoint, tensor, options.threads);
   };
   TRY_ASSIGN(manifest.recipe, make_recipe(options.recipe, tensors, on_grid));
-  const std::vector<std::string> headers = lay_out(manifest, tensors, options.shard_bytes);
   uint64_t total_bytes = 0;
   for (const BoundTensor& tensor : tensors) total_bytes += tensor.source_bytes();
   TensorWriter writer(checkpoint, options, progress, total_bytes);
   std::vector<TensorReport> reports;
-  size_t next = 0;
-  for (uint32_t index = 0; index < manifest.shards.size(); ++index) {
-    TRY_ASSIGN(ShardWriter shard,
-               ShardWriter::create(publication, manifest.shards[index].file, options.threads));
-    TRY(shard.write(std::as_bytes(std::span(headers[index]))));
-    for (; next < tensors.size() && manifest.tensors[next].planes[0].shard == index; ++next) {
-      TRY_ASSIGN(TensorReport report, writer.write(tensors[next], manifest.tensors[next], shard));
-      reports.push_back(std::move(report));
-    }
-    TRY_ASSIGN(manifest.shards[index], shard.finish());
-  }
+  const auto write = [&](const BoundTensor& tensor, const TensorEntry& entry,
+                         ShardWriter& shard) -> Result<void> {
+    TRY_ASSIGN(TensorReport report, writer.write(tensor, entry, shard));
+    reports.push_back(std::move(report));
+    return {};
+  };
+  TRY(write_shards(tensors, options, publication, manifest, write));
   return reports;
 }
 

@@ -1,12 +1,14 @@
 // The weights' part of an export: decides types, lays out shards and writes them.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "artifact/artifact.h"
 #include "base/publication.h"
 #include "exporter/recipe.h"
+#include "exporter/shard_writer.h"
 
 namespace tandem::exporter {
 
@@ -24,6 +26,16 @@ struct TensorReport {
   bool exact = false;   // every stored weight equals the checkpoint's
   uint64_t raised = 0;  // see exporter/quantize.h
 };
+
+// Writes the planes of one tensor, which begin at the offsets of its entry.
+using WriteTensor =
+    std::function<Result<void>(const BoundTensor&, const artifact::TensorEntry&, ShardWriter&)>;
+
+// Lays out shards by the manifest's recipe, writes them tensor by tensor, and fills the manifest's
+// tensors and shards.
+Result<void> write_shards(const std::vector<BoundTensor>& tensors, const WeightOptions& options,
+                          Publication& publication, artifact::Manifest& manifest,
+                          const WriteTensor& write);
 
 // Writes all shards to the publication and fills the manifest's recipe, tensors and shards.
 // Progress counts bytes of the checkpoint.

@@ -2,46 +2,17 @@
 // error, and its refusals.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/program.h"
 #include "support/checkpoint.h"
-#include "support/device.h"
 #include "support/golden.h"
 
 namespace tandem::test {
 namespace {
-
-const std::string atlas_folder = std::string(TANDEM_SOURCE_DIR) + "/models/atlas";
-
-struct Outcome {
-  int status = -1;
-  std::string out;
-  std::string err;
-};
-
-// Runs `tandem ARGUMENTS` in a shell.
-Outcome tandem(const std::string& arguments) {
-  const TemporaryFolder folder;
-  const std::string out = (folder.path() / "out").string(), err = (folder.path() / "err").string();
-  const std::string command =
-      std::string("'") + TANDEM_PROGRAM + "' >'" + out + "' 2>'" + err + "' " + arguments;
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(out), read_text(err)};
-}
-
-std::string on_gpu(const std::string& command, const std::string& rest) {
-  return command + " '" + atlas_folder + "' --adapter '" + adapter_name() +
-         "' --context 128 --input-bound 32 " + rest;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(Cli, GenerateAnswersAndReports) {
   const Outcome outcome =
@@ -255,7 +226,7 @@ TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
 
 TEST(Cli, EveryCommandHasHelp) {
   for (const char* command :
-       {"generate", "logits", "tokenize", "export", "inspect", "verify", "devices"}) {
+       {"generate", "logits", "tokenize", "export", "synthesize", "inspect", "verify", "devices"}) {
     const Outcome outcome = tandem(std::string(command) + " --help");
     EXPECT_EQ(outcome.status, 0) << command;
     EXPECT_TRUE(contains(outcome.out, "Usage")) << command;

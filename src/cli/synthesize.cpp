@@ -1,0 +1,54 @@
+// tandem synthesize: an artifact of random weights in a real model's geometry.
+#include "exporter/synthesize.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "exporter/geometry.h"
+
+namespace tandem::cli {
+namespace {
+
+struct Flags {
+  std::string geometry;
+  std::string out;
+  exporter::SynthesizeOptions options;
+};
+
+Result<void> run(const Flags& flags) {
+  TRY_ASSIGN(const spec::Config config, exporter::geometry(flags.geometry));
+  TRY_ASSIGN(const exporter::SynthesizeReport report,
+             exporter::synthesize(config, flags.out, flags.options, progress_bar("synthesizing")));
+  fmt::print("{}: {} of random weights (seed {}), digest {}\n", flags.out, megabytes(report.bytes),
+             flags.options.seed, report.digest.hex());
+  return {};
+}
+
+}  // namespace
+
+Command synthesize(CLI::App& parent) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* app = parent.add_subcommand(
+      "synthesize", "Make an artifact of random weights, for measuring speed without a checkpoint");
+  app->add_option("--geometry", flags->geometry,
+                  "The model whose sizes it has: " + exporter::geometry_names())
+      ->required();
+  app->add_option("-o,--out", flags->out,
+                  "The artifact folder to make; one that exists is not replaced")
+      ->required();
+  app->add_option("--seed", flags->options.seed, "Of the weights: the same seed, the same bytes")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app->add_option("--threads", flags->options.threads, "Threads (default: one for each core)");
+  app->footer(
+      "Its receipt says that it is synthetic. It costs what the real model costs and answers with "
+      "noise.\n"
+      "Example: tandem synthesize --geometry e2b -o e2b-random");
+  return {app, [flags] { return run(*flags); }};
+}
+
+}  // namespace tandem::cli

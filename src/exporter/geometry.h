@@ -1,0 +1,17 @@
+// The geometries that `tandem synthesize` knows by name.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "spec/config.h"
+
+namespace tandem::exporter {
+
+// "e2b, e4b, atlas"
+std::string geometry_names();
+
+// Refuses another name.
+Result<spec::Config> geometry(std::string_view name);
+
+}  // namespace tandem::exporter

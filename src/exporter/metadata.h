@@ -1,0 +1,41 @@
+// What an artifact holds beside its shards: texts, tokenizer table, manifest and receipt.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "artifact/receipt.h"
+#include "base/publication.h"
+
+namespace tandem::exporter {
+
+inline constexpr std::string_view config_file = "config.json";
+inline constexpr std::string_view tokenizer_file = "tokenizer.json";
+inline constexpr std::string_view template_file = "chat_template.jinja";
+inline constexpr std::string_view generation_file = "generation_config.json";
+
+// The files of a checkpoint that are not weights.
+struct Texts {
+  std::string config;
+  std::string tokenizer;
+  std::optional<std::string> chat_template;
+  std::optional<std::string> generation_config;
+};
+
+artifact::BoundFile bound(std::string_view name, std::string_view bytes);
+
+// The tokenizer's table, which must fit the model.
+Result<std::string> compile_tokenizer(const Texts& texts, const spec::Config& config);
+
+// All of the manifest that does not depend on weights, with the default bounds.
+artifact::Manifest begin_manifest(const spec::Config& config, const Texts& texts,
+                                  std::string_view tokenizer_table);
+
+// Writes the texts and the finished manifest, completes the receipt by all that follows from it,
+// and commits.
+Result<void> publish(Publication& publication, const artifact::Manifest& manifest,
+                     const Texts& texts, std::string_view tokenizer_table,
+                     artifact::Receipt receipt);
+
+}  // namespace tandem::exporter
