@@ -19,6 +19,7 @@ Command export_checkpoint(CLI::App& parent);
 Command generate(CLI::App& parent);
 Command inspect(CLI::App& parent);
 Command logits(CLI::App& parent);
+Command score(CLI::App& parent);
 Command synthesize(CLI::App& parent);
 Command tokenize(CLI::App& parent);
 Command verify(CLI::App& parent);

@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
       cli::generate(app),
       cli::chat(app),
       cli::logits(app),
+      cli::score(app),
       cli::tokenize(app),
       cli::export_checkpoint(app),
       cli::synthesize(app),

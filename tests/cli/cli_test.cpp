@@ -225,8 +225,8 @@ TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
 }
 
 TEST(Cli, EveryCommandHasHelp) {
-  for (const char* command :
-       {"generate", "logits", "tokenize", "export", "synthesize", "inspect", "verify", "devices"}) {
+  for (const char* command : {"generate", "logits", "score", "tokenize", "export", "synthesize",
+                              "inspect", "verify", "devices"}) {
     const Outcome outcome = tandem(std::string(command) + " --help");
     EXPECT_EQ(outcome.status, 0) << command;
     EXPECT_TRUE(contains(outcome.out, "Usage")) << command;
