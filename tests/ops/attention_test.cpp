@@ -66,7 +66,8 @@ class OnGpu {
  public:
   static constexpr uint32_t max_rows = 8;
 
-  OnGpu(AttentionRoute route, const Shape& shape, const Cache& cache, uint32_t positions)
+  OnGpu(AttentionRoute route, const Shape& shape, const Cache& cache, uint32_t positions,
+        uint32_t lag = 0)
       : positions_(positions),
         row_size_(shape.row_size()),
         keys_(upload_plane(shape.type, cache.keys)),
@@ -79,6 +80,7 @@ class OnGpu {
                     .kv_heads = shape.kv_heads,
                     .head_dim = shape.head_dim,
                     .window = shape.window,
+                    .lag = lag,
                     .positions = positions,
                     .route = route,
                     .step = step_.view(),
@@ -227,6 +229,43 @@ TEST(Attention, ARowHasTheSameBitsWhateverRowsAreBesideIt) {
               << rows << " rows at " << first << ", window " << window << ", route " << int(route);
         }
       }
+    }
+  }
+}
+
+// The assistant's queries: the row's own position has no KV (make_cache leaves NaN there), and a
+// window of W + 1 keys ends at the position before it.
+TEST(Attention, ALaggingRowSeesWhatTheRowBeforeItDoes) {
+  for (uint32_t window : {0u, 41u, 129u}) {
+    const Shape shape = {4, 1, 32, window, window == 0 ? 400 : window + 8, KvType::f16};
+    for (AttentionRoute route : routes) {
+      for (uint32_t position : {1u, 2u, 40u, 41u, 42u, 64u, 65u, 129u, 130u, 131u, 192u, 320u}) {
+        const Cache cache = make_cache(shape, shape.begin(position - 1), position);
+        const auto q = test::random_floats(shape.row_size(), position);
+        const auto lagging = OnGpu(route, shape, cache, 400, 1)(position, q);
+        EXPECT_TRUE(test::same_bits(lagging, OnGpu(route, shape, cache, 400)(position - 1, q)))
+            << "window " << window << " at " << position << ", route " << int(route);
+        std::vector<float> expected(q.size());
+        Cache copy = cache;
+        attention_reference(shape.heads, shape.kv_heads, shape.head_dim, window, position - 1, 1, q,
+                            {shape.type, shape.slots, copy.keys, copy.values}, expected);
+        EXPECT_TRUE(test::close(lagging, expected, 5e-6));
+      }
+    }
+  }
+}
+
+// With zero queries y is the mean of the values seen: of distances 1 .. W + 1.
+TEST(Attention, ALaggingWindowHoldsDistancesOneToItsWidth) {
+  constexpr uint32_t window = 8;  // the assistant's W
+  const Shape shape = {1, 1, 8, window + 1, 64, KvType::f32};
+  for (AttentionRoute route : routes) {
+    for (uint32_t distance = 0; distance <= window + 2; ++distance) {
+      Cache cache = {std::vector<float>(64 * 8), std::vector<float>(64 * 8)};
+      std::fill_n(&cache.values[(30 - distance) * 8], 8, float(window + 1));
+      const float seen = distance >= 1 && distance <= window + 1 ? 1.0f : 0.0f;
+      const std::vector<float> q(8);
+      EXPECT_NEAR(OnGpu(route, shape, cache, 64, 1)(30, q)[0], seen, 1e-6) << distance;
     }
   }
 }

@@ -1,4 +1,5 @@
-// Argmax of each row of logits, in two stages; the lowest index wins ties.
+// Argmax of each row of logits, in two stages; the lowest index wins ties. Where logits are
+// gathered from a longer row, `tokens` says the index of each.
 #pragma once
 
 #include "ops/op.h"
@@ -9,6 +10,7 @@ struct Argmax {
   uint32_t columns = 0;
   gpu::View step;
   gpu::View logits;    // [max_rows][columns], finite
+  gpu::View tokens;    // u32 [max_rows][columns], or none: a logit's index is its column
   gpu::View partials;  // scratch of argmax_partials_bytes
   gpu::View index;     // u32 [max_rows]
   uint32_t max_rows = 0;
@@ -19,6 +21,7 @@ std::vector<Route> argmax_routes(const Argmax& op);
 Result<void> record(gpu::CommandList& commands, const Argmax& op);
 
 // index: [logits.size() / columns].
-void argmax_reference(uint32_t columns, std::span<const float> logits, std::span<uint32_t> index);
+void argmax_reference(uint32_t columns, std::span<const float> logits, std::span<uint32_t> index,
+                      std::span<const uint32_t> tokens = {});
 
 }  // namespace tandem::ops

@@ -1,6 +1,8 @@
-// First stage of the argmax: the best column of each tile of TILE columns of a row.
-// Shapes: logits [rows][COLUMNS], partials [rows][tiles] of (ordered value, column). One workgroup
-// computes one tile of one row. Limits: any COLUMNS; logits are finite.
+// First stage of the argmax: the best logit of each tile of TILE columns of a row; of equals, the
+// lowest index.
+// Shapes: logits and, GATHERED, tokens [rows][COLUMNS], partials [rows][tiles] of (ordered value,
+// index). GATHERED tokens are the logits' indices; otherwise columns are, and any view may stand in.
+// One workgroup computes one tile of one row. Limits: any COLUMNS; logits are finite.
 // All comparisons are of integers, so the result does not depend on their order.
 //#if subgroups
 enable subgroups;
@@ -18,6 +20,7 @@ struct Step {
 
 override COLUMNS: u32;
 override TILE: u32;
+override GATHERED: bool;
 
 const INVOCATIONS = 256u;
 
@@ -25,10 +28,11 @@ override TILES = (COLUMNS + TILE - 1u) / TILE;
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;
-@group(0) @binding(2) var<storage, read_write> partials: array<vec2<u32>>;
+@group(0) @binding(2) var<storage, read> tokens: array<u32>;
+@group(0) @binding(3) var<storage, read_write> partials: array<vec2<u32>>;
 
 var<workgroup> best_value: atomic<u32>;
-var<workgroup> best_inverse: atomic<u32>;  // ~column: the largest is the lowest column
+var<workgroup> best_inverse: atomic<u32>;  // ~index: the largest is the lowest index
 
 // Maps floats to integers above 0 of the same order; -0.0 and 0.0 are equal.
 fn ordered(value: f32) -> u32 {
@@ -56,13 +60,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   workgroupBarrier();
 
   var value = 0u;
-  var column = 0u;
+  var token = 0u;
   let end = min(COLUMNS, (tile + 1u) * TILE);
   for (var c = tile * TILE + invocation; c < end; c += INVOCATIONS) {
     let candidate = ordered(logits[row * COLUMNS + c]);
-    if (candidate > value) {
+    var candidate_token = c;
+    if (GATHERED) {
+      candidate_token = tokens[row * COLUMNS + c];
+    }
+    if (candidate > value || (candidate == value && candidate_token < token)) {
       value = candidate;
-      column = c;
+      token = candidate_token;
     }
   }
 
@@ -78,7 +86,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   workgroupBarrier();
   let best = atomicLoad(&best_value);
   if (value == best) {
-    atomicMax(&best_inverse, ~column);
+    atomicMax(&best_inverse, ~token);
   }
   workgroupBarrier();
   if (invocation == 0u) {

@@ -1,5 +1,5 @@
 // Second stage of the argmax: the best of a row's tiles.
-// Shapes: partials [rows][TILES] of (ordered value, column) as argmax.wgsl writes them, index
+// Shapes: partials [rows][TILES] of (ordered value, index) as argmax.wgsl writes them, index
 // [rows]. One workgroup computes one row. Limits: any number of TILES.
 //#if subgroups
 enable subgroups;
@@ -24,7 +24,7 @@ const INVOCATIONS = 128u;
 @group(0) @binding(2) var<storage, read_write> index: array<u32>;
 
 var<workgroup> best_value: atomic<u32>;
-var<workgroup> best_inverse: atomic<u32>;  // ~column: the largest is the lowest column
+var<workgroup> best_inverse: atomic<u32>;  // ~index: the largest is the lowest index
 
 @compute @workgroup_size(INVOCATIONS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -40,14 +40,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   workgroupBarrier();
 
-  // Tiles come in the order of their columns, so the first of equal ones has the lowest column.
   var value = 0u;
-  var column = 0u;
+  var token = 0u;
   for (var tile = invocation; tile < TILES; tile += INVOCATIONS) {
     let partial = partials[row * TILES + tile];
-    if (partial.x > value) {
+    if (partial.x > value || (partial.x == value && partial.y < token)) {
       value = partial.x;
-      column = partial.y;
+      token = partial.y;
     }
   }
 
@@ -63,7 +62,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   workgroupBarrier();
   let best = atomicLoad(&best_value);
   if (value == best) {
-    atomicMax(&best_inverse, ~column);
+    atomicMax(&best_inverse, ~token);
   }
   workgroupBarrier();
   if (invocation == 0u) {

@@ -1,6 +1,7 @@
-// Attention of each row at position p = step.position + row over the KV cache, scale 1, softmax in
-// f32: query head h reads KV head h / (heads / kv_heads) at positions max(0, p - window + 1) .. p
-// (window 0: from 0).
+// Attention of each row over the KV cache, scale 1, softmax in f32: query head h reads KV head h /
+// (heads / kv_heads) at positions max(0, p - window + 1) .. p (window 0: from 0), where p =
+// step.position + row - lag. The lag is 1 for queries whose own position has no KV yet (the
+// assistant's), else 0.
 //
 // Routes: `split` (few rows): one workgroup per (row, head, split of keys), then a combine. Splits
 // start at absolute positions, multiples of `split_keys`, so that a row's bits do not depend on the
@@ -21,6 +22,7 @@ struct Attention {
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t window = 0;     // 0: full
+  uint32_t lag = 0;        // no row's position is below it
   uint32_t positions = 0;  // the context: no row's position reaches it
   AttentionRoute route = AttentionRoute::split;
   gpu::View step;
@@ -35,7 +37,7 @@ uint64_t attention_partials_bytes(const Attention& op);
 std::vector<Route> attention_routes(const Attention& op);
 Result<void> record(gpu::CommandList& commands, const Attention& op);
 
-// q and y: [rows][heads][head_dim].
+// q and y: [rows][heads][head_dim]; `position` is p of row 0.
 void attention_reference(uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t window,
                          uint32_t position, uint32_t rows, std::span<const float> q,
                          const HostKvCache& kv, std::span<float> y);

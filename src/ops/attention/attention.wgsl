@@ -1,7 +1,7 @@
 // Attention of one row's query heads over the KV cache, scale 1, softmax in f32.
 // Shapes: q [rows][HEADS][HEAD_DIM]; keys and values [SLOTS][KV_HEADS][HEAD_DIM] as f32 or as pairs
-// of f16, position p in slot p % SLOTS. The row at position p sees keys p - WINDOW + 1 .. p (WINDOW
-// 0: from 0), in tiles of TILE keys that start at absolute multiples of TILE.
+// of f16, position p in slot p % SLOTS. A row sees keys p - WINDOW + 1 .. p (WINDOW 0: from 0), where
+// p is its position less LAG, in tiles of TILE keys that start at absolute multiples of TILE.
 // One workgroup computes QUERIES heads, all of one row and of one KV head. With SPLIT it walks one
 // tile, counted from the row's first, and y is scratch [rows][HEADS][SPLITS][HEAD_DIM + 2]: the
 // weighted sum of values, the largest score, the sum of weights. Otherwise it walks all tiles and y
@@ -23,6 +23,7 @@ override HEADS: u32;
 override KV_HEADS: u32;
 override HEAD_DIM: u32;
 override WINDOW: u32;
+override LAG: u32;
 override SLOTS: u32;
 override KV_F16: bool;
 override TILE: u32;
@@ -96,7 +97,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let row = index / BLOCKS % step.rows;
   let split = index / BLOCKS / step.rows;
 
-  let position = step.position + row;
+  let position = max(step.position + row, LAG) - LAG;
   let begin = select(0u, position + 1u - min(position + 1u, WINDOW), WINDOW > 0u);
   let end = position + 1u;
   let row_tile = begin / TILE;

@@ -2,7 +2,7 @@
 // largest score of all splits.
 // Shapes: partials [rows][HEADS][SPLITS][HEAD_DIM + 2] as attention.wgsl writes them, y
 // [rows][HEADS][HEAD_DIM]. One workgroup computes one head of one row.
-// Limits: HEAD_DIM even and at most 2 * INVOCATIONS. WINDOW and TILE as in attention.wgsl.
+// Limits: HEAD_DIM even and at most 2 * INVOCATIONS. WINDOW, LAG and TILE as in attention.wgsl.
 
 struct Step {
   position: u32,
@@ -17,6 +17,7 @@ struct Step {
 override HEADS: u32;
 override HEAD_DIM: u32;
 override WINDOW: u32;
+override LAG: u32;
 override TILE: u32;
 override SPLITS: u32;
 override INVOCATIONS: u32;
@@ -41,7 +42,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   if (row >= step.rows || invocation >= PAIRS) {
     return;
   }
-  let position = step.position + row;
+  let position = max(step.position + row, LAG) - LAG;
   let begin = select(0u, position + 1u - min(position + 1u, WINDOW), WINDOW > 0u);
   let splits = min(position / TILE + 1u - begin / TILE, SPLITS);
 
