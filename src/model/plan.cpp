@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/accept/accept.h"
 #include "ops/argmax/argmax.h"
 #include "ops/attention/attention.h"
 #include "ops/sample/sample.h"
@@ -106,6 +107,7 @@ void plan_sequence(const spec::Config& config, Plan& plan) {
   plan.sequence.push_back({"sample_settings", sizeof(ops::SampleSettings)});
   plan.sequence.push_back({"biases", max_biases * sizeof(TokenBias)});
   plan.sequence.push_back({"step", sizeof(ops::Step)});
+  plan.sequence.push_back({"records", sizeof(ops::RoundRecord)});
   plan.sequence.push_back({"chunk_step", sizeof(ops::Step)});
 }
 

@@ -4,8 +4,8 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "ops/accept/accept.h"
 #include "ops/add_norm/add_norm.h"
-#include "ops/advance/advance.h"
 #include "ops/argmax/argmax.h"
 #include "ops/embedding/embedding.h"
 #include "ops/per_layer_input/per_layer_input.h"
@@ -225,7 +225,7 @@ Result<gpu::CommandList> Recording::last_row(const RowSet& from, const RowSet& t
   for (std::string_view buffer : {"h", "normed"}) {
     TRY(ops::record(commands, ops::Slice{.x_stride = config_.hidden,
                                          .columns = config_.hidden,
-                                         .last_row = true,
+                                         .rows = ops::SliceRows::last,
                                          .step = step(from),
                                          .x = view(from, buffer),
                                          .y = view(to, buffer),
@@ -262,11 +262,12 @@ Result<void> Recording::sample(gpu::CommandList& commands, const RowSet& row) {
 Result<gpu::CommandList> Recording::next_token(const RowSet& row, bool sampled) {
   gpu::CommandList commands(device_);
   TRY(sampled ? sample(commands, row) : argmax(commands, row));
-  TRY(ops::record(commands, ops::Advance{.context = plan_.capacity.context,
-                                         .step = step(row),
-                                         .token = view(row, "token"),
-                                         .stop_ids = sequence_.find("stop_ids")->second.view(),
-                                         .timeline = sequence_.find("timeline")->second.view()}));
+  TRY(ops::record(commands, ops::Accept{.context = plan_.capacity.context,
+                                        .step = step(row),
+                                        .targets = view(row, "token"),
+                                        .stop_ids = sequence_.find("stop_ids")->second.view(),
+                                        .timeline = sequence_.find("timeline")->second.view(),
+                                        .records = sequence_.find("records")->second.view()}));
   return commands;
 }
 

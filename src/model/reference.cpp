@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "model/plan.h"
+#include "ops/accept/accept.h"
 #include "ops/add_norm/add_norm.h"
-#include "ops/advance/advance.h"
 #include "ops/attention/attention.h"
 #include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
@@ -224,7 +224,9 @@ void ReferenceSequence::round(Rows rows) {
   logits_ = head(rows);
   const uint32_t token = ops::sample_reference(
       request_.sampling, request_.biases, std::span(timeline_).first(step_.position + 1), logits_);
-  step_ = ops::advance_reference(step_, token, capacity_.context, request_.stop_ids, timeline_);
+  step_ =
+      ops::accept_reference(step_, capacity_.context, 0, {&token, 1}, request_.stop_ids, timeline_)
+          .step;
   rounds_.push_back(Round{step_.token, step_.position, static_cast<ops::StopCode>(step_.stop)});
 }
 

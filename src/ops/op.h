@@ -20,16 +20,18 @@
 
 namespace tandem::ops {
 
-// What the rows of one step are. Lives in a GPU buffer, is written by the host or by the operator
-// `advance`, and is bound uniform (kernels declare the same struct). A step of 0 rows does nothing.
+// What the rows of one step are. Lives in a GPU buffer, is written by the host or by the operators
+// `accept` and `draft`, and is bound uniform (kernels declare the same struct). A step of 0 rows
+// does nothing.
 struct Step {
   uint32_t position = 0;  // of row 0 in the timeline
   uint32_t rows = 0;
   uint32_t remaining = 0;  // tokens that may still be emitted
-  uint32_t rounds = 0;     // tokens emitted so far
+  uint32_t rounds = 0;     // that have emitted tokens so far
   uint32_t token = 0;      // the last token emitted
   uint32_t stop = 0;       // why the timeline stopped: a StopCode
-  uint32_t reserved[2] = {};
+  uint32_t accepted = 0;   // drafts of the last round: its row of this number is the newest
+  uint32_t reserved = 0;
 };
 static_assert(sizeof(Step) == 32);
 

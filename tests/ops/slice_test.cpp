@@ -15,7 +15,7 @@ struct Case {
   uint32_t x_stride;
   uint32_t first_column;
   uint32_t columns;
-  bool last_row;
+  SliceRows kind;
   uint32_t max_rows;
   std::vector<uint32_t> rows;  // of the steps run one after the other
   const char* why;
@@ -27,7 +27,7 @@ class SliceCases : public ::testing::TestWithParam<Case> {};
 TEST_P(SliceCases, CopiesExactlyTheLiveRows) {
   const Case& c = GetParam();
   const auto x = test::random_floats(size_t{c.max_rows} * c.x_stride, 1);
-  const size_t y_size = size_t{c.last_row ? 1 : c.max_rows} * c.columns;
+  const size_t y_size = size_t{c.kind == SliceRows::all ? c.max_rows : 1} * c.columns;
   const gpu::Buffer step = test::upload(Step{});
   const gpu::Buffer input = test::upload(x);
   const gpu::Buffer y = test::poisoned(y_size * sizeof(float));
@@ -35,27 +35,29 @@ TEST_P(SliceCases, CopiesExactlyTheLiveRows) {
   test::expect_success(record(commands, Slice{.x_stride = c.x_stride,
                                               .first_column = c.first_column,
                                               .columns = c.columns,
-                                              .last_row = c.last_row,
+                                              .rows = c.kind,
                                               .step = step.view(),
                                               .x = input.view(),
                                               .y = y.view(),
                                               .max_rows = c.max_rows}));
   for (uint32_t rows : c.rows) {
     const std::vector<uint32_t> poison(y_size, test::poison_bits);
-    const Step live = {.rows = rows};
+    const Step live = {.rows = rows, .accepted = 2};
     test::expect_success(test::test_device().write(y.view(), std::as_bytes(std::span(poison))));
     test::expect_success(
         test::test_device().write(step.view(), std::as_bytes(std::span(&live, 1))));
     test::run(commands, {.rows = std::max(rows, 1u)});
 
     const std::vector<float> actual = test::download(y.view());
-    std::vector<float> expected(rows == 0 ? 0 : c.last_row ? c.columns : size_t{rows} * c.columns);
+    const uint32_t y_rows = c.kind == SliceRows::all ? rows : std::min(rows, 1u);
+    std::vector<float> expected(size_t{y_rows} * c.columns);
     if (rows > 0) {
-      slice_reference(c.x_stride, c.first_column, c.columns, c.last_row, rows, x, expected);
+      slice_reference(c.x_stride, c.first_column, c.columns, c.kind, live, x, expected);
       // The copy's definition, at its two ends.
-      const size_t source = size_t{c.last_row ? rows - 1 : 0} * c.x_stride + c.first_column;
-      EXPECT_EQ(expected.front(), x[source]);
-      EXPECT_EQ(expected.back(), x[size_t{rows - 1} * c.x_stride + c.first_column + c.columns - 1]);
+      const size_t first = c.kind == SliceRows::all ? 0 : c.kind == SliceRows::last ? rows - 1 : 2;
+      const size_t last = c.kind == SliceRows::accepted ? 2 : rows - 1;
+      EXPECT_EQ(expected.front(), x[first * c.x_stride + c.first_column]);
+      EXPECT_EQ(expected.back(), x[last * c.x_stride + c.first_column + c.columns - 1]);
     }
     EXPECT_TRUE(test::same_bits(std::span(actual).first(expected.size()), expected)) << rows;
     EXPECT_TRUE(test::untouched(std::span(actual).subspan(expected.size()))) << rows;
@@ -64,19 +66,38 @@ TEST_P(SliceCases, CopiesExactlyTheLiveRows) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, SliceCases,
-    ::testing::Values(Case{64, 0, 64, false, 8, {1, 8, 3, 0, 8}, "whole rows"},
-                      Case{100, 7, 31, false, 8, {8, 1, 5}, "columns at an odd offset"},
-                      Case{2000, 1000, 513, false, 4, {4, 1}, "columns over three workgroups"},
-                      Case{64, 16, 32, true, 8, {8, 1, 3, 0}, "the last row alone"},
-                      Case{1, 0, 1, false, 3, {3, 2}, "a single column"},
-                      Case{3,
-                           1,
-                           2,
-                           false,
-                           131073,
-                           {131073, 65535, 65536, 3, 65537, 1, 131071, 131073},
-                           "workgroups over 65535, folded and unfolded in turn"},
-                      Case{3, 0, 2, true, 70000, {70000, 1, 65536}, "the last of many rows"}));
+    ::testing::Values(
+        Case{64, 0, 64, SliceRows::all, 8, {1, 8, 3, 0, 8}, "whole rows"},
+        Case{100, 7, 31, SliceRows::all, 8, {8, 1, 5}, "columns at an odd offset"},
+        Case{2000, 1000, 513, SliceRows::all, 4, {4, 1}, "columns over three workgroups"},
+        Case{64, 16, 32, SliceRows::last, 8, {8, 1, 3, 0}, "the last row alone"},
+        Case{1, 0, 1, SliceRows::all, 3, {3, 2}, "a single column"},
+        Case{3,
+             1,
+             2,
+             SliceRows::all,
+             131073,
+             {131073, 65535, 65536, 3, 65537, 1, 131071, 131073},
+             "workgroups over 65535, folded and unfolded in turn"},
+        Case{3, 0, 2, SliceRows::last, 70000, {70000, 1, 65536}, "the last of many rows"},
+        Case{40, 8, 32, SliceRows::accepted, 3, {1, 3, 0, 2}, "the accepted row"}));
+
+// Beyond x no row can have been accepted: nothing outside x is read.
+TEST(Slice, AnAcceptedRowBeyondXIsItsLastRow) {
+  const auto x = test::random_floats(2 * 64, 1);
+  const gpu::Buffer step = test::upload(Step{.rows = 1, .accepted = 7});
+  const gpu::Buffer input = test::upload(x), y = test::poisoned(64 * 4);
+  gpu::CommandList commands(test::test_device());
+  test::expect_success(record(commands, Slice{.x_stride = 64,
+                                              .columns = 64,
+                                              .rows = SliceRows::accepted,
+                                              .step = step.view(),
+                                              .x = input.view(),
+                                              .y = y.view(),
+                                              .max_rows = 2}));
+  test::run(commands);
+  EXPECT_TRUE(test::same_bits(test::download(y.view()), std::span(x).subspan(64)));
+}
 
 TEST(Slice, RefusesColumnsOutsideTheRow) {
   gpu::Device& device = test::test_device();

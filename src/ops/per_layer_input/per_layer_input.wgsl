@@ -20,7 +20,8 @@ struct Step {
   rounds: u32,
   token: u32,
   stop: u32,
-  reserved: vec2<u32>,
+  accepted: u32,
+  reserved: u32,
 }
 
 @group(0) @binding(0) var<uniform> step: Step;

@@ -12,9 +12,10 @@ Route slice_route(const Slice& op) {
           {{"X_STRIDE", double(op.x_stride)},
            {"FIRST", double(op.first_column)},
            {"COLUMNS", double(op.columns)},
-           {"LAST_ROW", op.last_row ? 1.0 : 0.0}},
+           {"MAX_ROWS", double(op.max_rows)},
+           {"ROWS", double(op.rows)}},
           {.groups = (op.columns + tile_columns - 1) / tile_columns,
-           .rows_per_group = op.last_row ? 0u : 1u}};
+           .rows_per_group = op.rows == SliceRows::all ? 1u : 0u}};
 }
 
 Result<void> record(gpu::CommandList& commands, const Slice& op) {
@@ -24,7 +25,7 @@ Result<void> record(gpu::CommandList& commands, const Slice& op) {
   }
   TRY(gpu::check_indexable(uint64_t{op.max_rows} * op.x_stride));
   TRY(check_size("slice", "x", op.x, uint64_t{op.max_rows} * op.x_stride * sizeof(float)));
-  const uint64_t y_rows = op.last_row ? 1 : op.max_rows;
+  const uint64_t y_rows = op.rows == SliceRows::all ? op.max_rows : 1;
   TRY(check_size("slice", "y", op.y, y_rows * op.columns * sizeof(float)));
   return dispatch(commands, slice_route(op),
                   {gpu::uniform(op.step), gpu::read(op.x), gpu::read_write(op.y)});

@@ -1,17 +1,20 @@
-// Copies a block of columns of the live rows, or of the last live row alone:
-//   y[row][c] = x[row][first_column + c]
-//   y[0][c] = x[step.rows - 1][first_column + c]   with `last_row`
+// Copies a block of columns of the live rows, or of one row alone:
+//   all       y[row][c] = x[row][first_column + c]
+//   last      y[0][c] = x[step.rows - 1][first_column + c]
+//   accepted  y[0][c] = x[step.accepted][first_column + c], of rows that the round before ran
 #pragma once
 
 #include "ops/op.h"
 
 namespace tandem::ops {
 
+enum class SliceRows { all, last, accepted };
+
 struct Slice {
   uint32_t x_stride = 0;  // floats between rows of x
   uint32_t first_column = 0;
   uint32_t columns = 0;  // copied, and the row stride of y
-  bool last_row = false;
+  SliceRows rows = SliceRows::all;
   gpu::View step;
   gpu::View x;  // [max_rows][x_stride]
   gpu::View y;  // [max_rows][columns], or [1][columns]
@@ -21,7 +24,7 @@ struct Slice {
 Route slice_route(const Slice& op);
 Result<void> record(gpu::CommandList& commands, const Slice& op);
 
-void slice_reference(uint32_t x_stride, uint32_t first_column, uint32_t columns, bool last_row,
-                     uint32_t rows, std::span<const float> x, std::span<float> y);
+void slice_reference(uint32_t x_stride, uint32_t first_column, uint32_t columns, SliceRows rows,
+                     const Step& step, std::span<const float> x, std::span<float> y);
 
 }  // namespace tandem::ops

@@ -1,4 +1,4 @@
-// y[row][c] = x[row][FIRST + c] for all live rows, or, with LAST_ROW, y[0] from the last live row.
+// y[row][c] = x[row][FIRST + c] for all live rows, or y[0] from one row (slice.h).
 // Shapes: x [rows][X_STRIDE], y [rows][COLUMNS] or [1][COLUMNS]. One workgroup copies 256 columns of
 // one row. Limits: any.
 
@@ -9,13 +9,19 @@ struct Step {
   rounds: u32,
   token: u32,
   stop: u32,
-  reserved: vec2<u32>,
+  accepted: u32,
+  reserved: u32,
 }
 
 override X_STRIDE: u32;
 override FIRST: u32;
 override COLUMNS: u32;
-override LAST_ROW: bool;
+override MAX_ROWS: u32;
+override ROWS: u32;
+
+// ROWS
+const all_rows = 0u;
+const last_row = 1u;
 
 const INVOCATIONS = 256u;
 
@@ -31,10 +37,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let index = group.x + group.y * groups.x;
   let row = index / TILES;
   let column = index % TILES * INVOCATIONS + invocation;
-  let rows = min(step.rows, select(step.rows, 1u, LAST_ROW));
+  let rows = min(step.rows, select(1u, step.rows, ROWS == all_rows));
   if (row >= rows || column >= COLUMNS) {
     return;
   }
-  let source = select(row, step.rows - 1u, LAST_ROW);
+  let one_row = select(min(step.accepted, MAX_ROWS - 1u), step.rows - 1u, ROWS == last_row);
+  let source = select(one_row, row, ROWS == all_rows);
   y[row * COLUMNS + column] = x[source * X_STRIDE + FIRST + column];
 }

@@ -5,12 +5,20 @@
 
 namespace tandem::ops {
 
-void slice_reference(uint32_t x_stride, uint32_t first_column, uint32_t columns, bool last_row,
-                     uint32_t rows, std::span<const float> x, std::span<float> y) {
-  const uint32_t first_row = last_row ? rows - 1 : 0;
-  for (uint32_t row = first_row; row < rows; ++row) {
-    const auto source = x.subspan(size_t{row} * x_stride + first_column, columns);
-    std::copy(source.begin(), source.end(), &y[size_t{row - first_row} * columns]);
+void slice_reference(uint32_t x_stride, uint32_t first_column, uint32_t columns, SliceRows rows,
+                     const Step& step, std::span<const float> x, std::span<float> y) {
+  const auto copy = [&](size_t from, size_t to) {
+    const auto source = x.subspan(from * x_stride + first_column, columns);
+    std::copy(source.begin(), source.end(), &y[to * columns]);
+  };
+  switch (rows) {
+    case SliceRows::all:
+      for (uint32_t row = 0; row < step.rows; ++row) copy(row, row);
+      return;
+    case SliceRows::last:
+      return copy(step.rows - 1, 0);
+    case SliceRows::accepted:
+      return copy(step.accepted, 0);
   }
 }
 

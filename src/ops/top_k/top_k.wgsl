@@ -15,7 +15,8 @@ struct Step {
   rounds: u32,
   token: u32,
   stop: u32,
-  reserved: vec2<u32>,
+  accepted: u32,
+  reserved: u32,
 }
 
 override COLUMNS: u32;

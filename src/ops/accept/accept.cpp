@@ -1,0 +1,24 @@
+// Records the end of a round.
+#include "ops/accept/accept.h"
+
+#include "base/error.h"
+
+namespace tandem::ops {
+
+Result<void> record(gpu::CommandList& commands, const Accept& op) {
+  if (op.drafts > max_drafts) {
+    return fail(ErrorCode::unsupported, "accept: a round has at most {} drafts, not {}", max_drafts,
+                op.drafts);
+  }
+  TRY(check_size("accept", "step", op.step, sizeof(Step)));
+  TRY(check_size("accept", "targets", op.targets, (op.drafts + 1) * sizeof(uint32_t)));
+  TRY(check_size("accept", "stop_ids", op.stop_ids, sizeof(uint32_t)));
+  TRY(check_size("accept", "timeline", op.timeline, (uint64_t{op.context} + 1) * sizeof(uint32_t)));
+  TRY(check_size("accept", "records", op.records, sizeof(RoundRecord)));
+  return dispatch(commands,
+                  {"accept", {{"CONTEXT", double(op.context)}, {"DRAFTS", double(op.drafts)}}, {}},
+                  {gpu::read_write(op.step), gpu::read(op.targets), gpu::read(op.stop_ids),
+                   gpu::read_write(op.timeline), gpu::read_write(op.records)});
+}
+
+}  // namespace tandem::ops

@@ -1,0 +1,47 @@
+// The end of a round on the host.
+#include <algorithm>
+
+#include "ops/accept/accept.h"
+
+namespace tandem::ops {
+
+uint32_t accepted_drafts(const RoundRecord& record) {
+  uint32_t accepted = 0;
+  while (accepted + 1 < record.rows && record.drafts[accepted] == record.targets[accepted]) {
+    ++accepted;
+  }
+  return accepted;
+}
+
+Accepted accept_reference(const Step& step, uint32_t context, uint32_t drafts,
+                          std::span<const uint32_t> targets, std::span<const uint32_t> stop_ids,
+                          std::span<uint32_t> timeline) {
+  if (step.rows == 0) return {step, {}};
+  const auto room = [&](const Step& at) { return std::min(at.remaining, context - at.position); };
+  const auto emitted = timeline.subspan(step.position + 1);
+  RoundRecord record = {.position = step.position,
+                        .rows = std::min({step.rows, drafts + 1, room(step)})};
+  std::copy_n(targets.begin(), record.rows, record.targets.begin());
+  std::copy_n(emitted.begin(), record.rows - 1, record.drafts.begin());
+  record.accepted = accepted_drafts(record);
+
+  Step next = step;
+  StopCode stop = StopCode::none;
+  while (record.count <= record.accepted && stop == StopCode::none) {
+    next.token = record.targets[record.count];
+    emitted[record.count++] = next.token;
+    const bool stops = std::find(stop_ids.begin(), stop_ids.end(), next.token) != stop_ids.end();
+    if (stops) stop = StopCode::stop_id;
+  }
+  next.position += record.count;
+  next.remaining -= record.count;
+  next.rounds += 1;
+  next.accepted = record.accepted;
+  if (stop == StopCode::none && next.remaining == 0) stop = StopCode::length;
+  if (stop == StopCode::none && next.position == context) stop = StopCode::context;
+  next.rows = stop == StopCode::none ? std::min(drafts + 1, room(next)) : 0;
+  next.stop = record.stop = static_cast<uint32_t>(stop);
+  return {next, record};
+}
+
+}  // namespace tandem::ops

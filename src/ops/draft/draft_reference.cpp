@@ -1,0 +1,28 @@
+// Drafting on the host.
+#include <algorithm>
+
+#include "ops/draft/draft.h"
+
+namespace tandem::ops {
+
+void draft_steps_reference(const Step& step, std::span<Step> draft_steps) {
+  for (uint32_t k = 0; k < draft_steps.size(); ++k) {
+    draft_steps[k] = step;
+    draft_steps[k].position += k;
+    draft_steps[k].rows = step.rows > k + 1 ? 1 : 0;
+  }
+}
+
+void draft_reference(uint32_t index, uint32_t token, std::span<const uint32_t> script,
+                     std::span<const uint32_t> stop_ids, Step& step, std::span<Step> draft_steps,
+                     std::span<uint32_t> timeline) {
+  if (draft_steps[index].rows == 0) return;
+  const uint32_t position = step.position + 1 + index;
+  const bool scripted = !script.empty() && script[position] != unscripted;
+  timeline[position] = scripted ? script[position] : token;
+  if (std::find(stop_ids.begin(), stop_ids.end(), timeline[position]) == stop_ids.end()) return;
+  step.rows = index + 1;
+  for (Step& later : draft_steps.subspan(index + 1)) later.rows = 0;
+}
+
+}  // namespace tandem::ops

@@ -1,0 +1,32 @@
+// Begins the drafting of a round: the step of each draft (draft.h).
+// Shapes: draft_steps [DRAFTS]. One invocation does it all.
+
+struct Step {
+  position: u32,
+  rows: u32,
+  remaining: u32,
+  rounds: u32,
+  token: u32,
+  stop: u32,
+  accepted: u32,
+  reserved: u32,
+}
+
+struct SpacedStep {
+  @size(256) step: Step,
+}
+
+override DRAFTS: u32;
+
+@group(0) @binding(0) var<uniform> step: Step;
+@group(0) @binding(1) var<storage, read_write> draft_steps: array<SpacedStep>;
+
+@compute @workgroup_size(1)
+fn main() {
+  for (var k = 0u; k < DRAFTS; k++) {
+    var draft = step;
+    draft.position += k;
+    draft.rows = select(0u, 1u, step.rows > k + 1u);
+    draft_steps[k].step = draft;
+  }
+}
