@@ -116,7 +116,8 @@ TEST(GatheredLinear, AgreesForEveryTypeAndShape) {
   for (WeightType type : {WeightType::f16, WeightType::f32}) expect_reference({4, 6, 3, 44}, type);
 }
 
-TEST(GatheredLinear, E2BsHead) { expect_reference({2048, 128, 32, 256}, WeightType::q4_0); }
+// 2048 groups would only make the table larger.
+TEST(GatheredLinear, E2BsHead) { expect_reference({256, 128, 32, 256}, WeightType::q4_0); }
 
 TEST(GatheredLinear, PartsGiveTheBitsOfTheWhole) {
   const Case c = {20, 16, 6, 64};

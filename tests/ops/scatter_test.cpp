@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <random>
 
+#include "ops/argmax/argmax.h"
 #include "ops/harness.h"
 #include "ops/untouched.h"
 #include "support/compare.h"
@@ -115,6 +117,33 @@ TEST(Scatter, IndicesOutsideTheRowAreIgnored) {
     expected[49] = 2, expected[0] = 4, expected[50 + 1] = 6, expected[50 + 2] = 8;
     EXPECT_TRUE(test::same_bits(y, expected));
   }
+}
+
+// The ordered head: greedy choice takes the gathered logits, sampling the scattered row.
+TEST(Scatter, TheRowHasTheArgmaxOfItsValues) {
+  const Case c = {512, 8192, 3, {}, ""};
+  auto values = test::random_floats(size_t{c.rows} * c.count, 9, 4);
+  for (float& value : values) value = std::round(value);  // with ties
+  const auto tokens = distinct(c.count, c.columns, c.rows);
+  const gpu::Buffer step = test::upload(Step{.rows = c.rows});
+  const gpu::Buffer gathered = test::upload(values), token_buffer = test::upload(tokens);
+  const gpu::Buffer row = test::upload(on_gpu(c, true, values, tokens, c.rows));
+  const gpu::Buffer partials = test::poisoned(argmax_partials_bytes(c.columns, c.rows));
+  const auto argmax = [&](uint32_t columns, gpu::View logits, gpu::View of_tokens) {
+    const gpu::Buffer index = test::poisoned(c.rows * 4);
+    gpu::CommandList commands(test::test_device());
+    test::expect_success(record(commands, Argmax{.columns = columns,
+                                                 .step = step.view(),
+                                                 .logits = logits,
+                                                 .tokens = of_tokens,
+                                                 .partials = partials.view(),
+                                                 .index = index.view(),
+                                                 .max_rows = c.rows}));
+    test::run(commands, {.rows = c.rows});
+    return test::download_as<uint32_t>(index.view());
+  };
+  EXPECT_EQ(argmax(c.count, gathered.view(), token_buffer.view()),
+            argmax(c.columns, row.view(), {}));
 }
 
 TEST(Scatter, RefusesWhatItsKernelsCannotCompute) {
