@@ -186,8 +186,8 @@ Result<void> Chat::save(const std::string& file) const {
 }
 
 void Chat::print_stats() const {
-  const Generation& generation = session_.generation();
-  const GenerateStats& stats = generation.stats;
+  const GenerateStats& stats = session_.generation().stats;
+  if (stats.prompt_tokens == 0) return say("no answer yet\n");
   say(fmt::format(
       "{} of {} positions; the last prompt had {} tokens, {} of them reused, first token after "
       "{:.0f} ms; {} tokens at {:.1f} tokens/s{}\n",
