@@ -13,12 +13,14 @@ struct Command {
   std::function<Result<void>()> run;
 };
 
+Command bench(CLI::App& parent);
 Command chat(CLI::App& parent);
 Command devices(CLI::App& parent);
 Command export_checkpoint(CLI::App& parent);
 Command generate(CLI::App& parent);
 Command inspect(CLI::App& parent);
 Command logits(CLI::App& parent);
+Command profile(CLI::App& parent);
 Command score(CLI::App& parent);
 Command synthesize(CLI::App& parent);
 Command tokenize(CLI::App& parent);

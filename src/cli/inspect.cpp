@@ -158,7 +158,7 @@ Command inspect(CLI::App& parent) {
   CLI::Option* plan = app->add_flag("--plan", flags->plan,
                                     "GPU memory: weights, scratch, a session, the largest binding");
   CLI::Option* routes = app->add_flag("--routes", flags->routes,
-                                      "The kernels that each method runs, with their constants");
+                                      "The kernels that each method runs, with their shapes");
   CLI::Option* census =
       app->add_flag("--census", flags->census, "Dispatches and bytes of each method");
   app->add_option("--limits", flags->limits,

@@ -45,16 +45,10 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "tandem " TANDEM_VERSION);
   const std::vector<cli::Command> commands{
-      cli::generate(app),
-      cli::chat(app),
-      cli::logits(app),
-      cli::score(app),
-      cli::tokenize(app),
-      cli::export_checkpoint(app),
-      cli::synthesize(app),
-      cli::inspect(app),
-      cli::verify(app),
-      cli::devices(app),
+      cli::generate(app),   cli::chat(app),     cli::logits(app),
+      cli::score(app),      cli::tokenize(app), cli::export_checkpoint(app),
+      cli::synthesize(app), cli::inspect(app),  cli::verify(app),
+      cli::devices(app),    cli::bench(app),    cli::profile(app),
   };
   try {
     app.parse(argc, argv);

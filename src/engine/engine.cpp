@@ -15,18 +15,6 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-class ModelSink : public artifact::WeightSink {
- public:
-  explicit ModelSink(model::Model& model) : model_(model) {}
-  Result<void> write(std::string_view plane, uint64_t offset,
-                     std::span<const std::byte> bytes) override {
-    return model_.write(plane, offset, bytes);
-  }
-
- private:
-  model::Model& model_;
-};
-
 }  // namespace
 
 Result<Engine> Engine::open(const std::string& folder, const EngineOptions& options) {
@@ -37,8 +25,7 @@ Result<Engine> Engine::open(const std::string& folder, const EngineOptions& opti
   TRY_ASSIGN(engine::OpenedModel opened, engine::open_model(artifact, options));
 
   const Clock::time_point load_start = Clock::now();
-  ModelSink sink(*opened.model);
-  TRY(artifact::load(artifact, sink, options.on_load));
+  TRY(engine::load_weights(artifact, *opened.model, options));
   const double load_ms = milliseconds_since(load_start);
 
   const Clock::time_point compile_start = Clock::now();

@@ -45,9 +45,22 @@ Result<gpu::DeviceOptions> device_options(const EngineOptions& options) {
   return device;
 }
 
+class ModelSink : public artifact::WeightSink {
+ public:
+  explicit ModelSink(model::Model& model) : model_(model) {}
+  Result<void> write(std::string_view plane, uint64_t offset,
+                     std::span<const std::byte> bytes) override {
+    return model_.write(plane, offset, bytes);
+  }
+
+ private:
+  model::Model& model_;
+};
+
 }  // namespace
 
-Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options) {
+Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options,
+                               std::optional<gpu::Passes> passes) {
   TRY_ASSIGN(const model::Capacity bounds, capacity(artifact.manifest(), options));
   const model::TensorTypes types = tensor_types(artifact.manifest());
   OpenedModel opened;
@@ -57,12 +70,11 @@ Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineO
   }
   TRY_ASSIGN(const gpu::DeviceOptions device, device_options(options));
   TRY_ASSIGN(opened.device, gpu::Device::open(device));
-  TRY_ASSIGN(
-      std::unique_ptr<model::Target> target,
-      model::Target::open(*opened.device, artifact.config(), types,
-                          {.capacity = bounds,
-                           .passes = options.pass_per_dispatch ? gpu::Passes::one_per_dispatch
-                                                               : gpu::Passes::one_per_submission}));
+  const gpu::Passes asked =
+      options.pass_per_dispatch ? gpu::Passes::one_per_dispatch : gpu::Passes::one_per_submission;
+  TRY_ASSIGN(std::unique_ptr<model::Target> target,
+             model::Target::open(*opened.device, artifact.config(), types,
+                                 {.capacity = bounds, .passes = passes.value_or(asked)}));
   opened.target = target.get();
   opened.model = std::move(target);
   return opened;
@@ -72,6 +84,12 @@ Result<model::Plan> plan_model(const artifact::Artifact& artifact, const EngineO
                                const gpu::Limits& limits) {
   TRY_ASSIGN(const model::Capacity bounds, capacity(artifact.manifest(), options));
   return model::make_plan(artifact.config(), tensor_types(artifact.manifest()), bounds, limits);
+}
+
+Result<void> load_weights(const artifact::Artifact& artifact, model::Model& model,
+                          const EngineOptions& options) {
+  ModelSink sink(model);
+  return artifact::load(artifact, sink, options.on_load);
 }
 
 EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opened) {

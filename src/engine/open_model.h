@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "artifact/artifact.h"
 #include "gpu/device.h"
@@ -17,7 +18,13 @@ struct OpenedModel {
   model::Target* target = nullptr;      // the model, where it is on a device
 };
 
-Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options);
+// `passes` is for a GPU: by default as the options say.
+Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options,
+                               std::optional<gpu::Passes> passes = {});
+
+// Verifies and writes all weights.
+Result<void> load_weights(const artifact::Artifact& artifact, model::Model& model,
+                          const EngineOptions& options);
 
 // What the model would need on a device with these limits; opens none.
 Result<model::Plan> plan_model(const artifact::Artifact& artifact, const EngineOptions& options,

@@ -93,13 +93,21 @@ struct Constant {
 
 using Kernel = uint32_t;  // a number of a compiled kernel
 
+// What the recorder of a dispatch tells people about it.
+struct Note {
+  std::string
+      label;  // "linear_row q4_0 6144x1536"; by default the kernel and its constants, sorted
+  std::optional<Traffic> traffic;  // where it is known
+};
+
 // What one recorded dispatch runs, for people and for the census.
 struct DispatchInfo {
-  std::string_view kernel;  // with its constants, sorted: "linear_row COLUMNS=256 ..."
+  std::string_view kernel;  // as its note says; lives as long as the device
   Grid grid;
   // The bytes bound for reading and for writing: an upper bound of what is moved.
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
+  std::optional<Traffic> traffic;
 };
 
 class Device;
@@ -137,9 +145,11 @@ class CommandList {
   // limits, a range that is bound read_write while it overlaps another binding of the same
   // dispatch, and a buffer that is bound read_write and otherwise in the same dispatch, even in
   // disjoint ranges (WebGPU's rule: what a kernel reads and what it writes are separate buffers).
-  Result<void> dispatch(Kernel kernel, std::span<const Binding> bindings, Grid grid);
-  Result<void> dispatch(Kernel kernel, std::initializer_list<Binding> bindings, Grid grid) {
-    return dispatch(kernel, std::span(bindings.begin(), bindings.size()), grid);
+  Result<void> dispatch(Kernel kernel, std::span<const Binding> bindings, Grid grid,
+                        const Note& note = {});
+  Result<void> dispatch(Kernel kernel, std::initializer_list<Binding> bindings, Grid grid,
+                        const Note& note = {}) {
+    return dispatch(kernel, std::span(bindings.begin(), bindings.size()), grid, note);
   }
 
   Device& device() const;
@@ -171,6 +181,7 @@ struct Submission {
 // When a dispatch ran, in nanoseconds of the GPU's own clock.
 struct DispatchTime {
   DispatchInfo dispatch;
+  Extent extent;
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;
 };

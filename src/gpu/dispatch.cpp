@@ -1,6 +1,8 @@
 // The arithmetic of dispatches: checked products and the fold into two dimensions.
 #include "gpu/dispatch.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace tandem::gpu {
@@ -27,6 +29,13 @@ Result<uint64_t> workgroups(const Grid& grid, const Extent& extent) {
                 grid.groups, extent.rows, extent.positions);
   }
   return count;
+}
+
+uint64_t bytes(const Traffic& traffic, const Extent& extent) {
+  const uint64_t rows = extent.rows;
+  uint64_t reached = extent.positions;
+  if (traffic.window != 0) reached = std::min(reached, traffic.window + rows - 1);
+  return traffic.fixed + rows * traffic.per_row + reached * traffic.per_position;
 }
 
 Result<Workgroups> fold(uint64_t count, uint32_t max_per_dimension) {

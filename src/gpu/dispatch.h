@@ -26,6 +26,18 @@ struct Grid {
 
 Result<uint64_t> workgroups(const Grid& grid, const Extent& extent);
 
+// How many distinct bytes a dispatch reads or writes at its extent:
+//   fixed + rows * per_row + reached positions * per_position
+// where a window keeps all but the last window + rows - 1 positions out of reach (0: none).
+struct Traffic {
+  uint64_t fixed = 0;
+  uint64_t per_row = 0;
+  uint64_t per_position = 0;
+  uint32_t window = 0;
+};
+
+uint64_t bytes(const Traffic& traffic, const Extent& extent);
+
 struct Workgroups {
   uint32_t x = 1;
   uint32_t y = 1;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -106,7 +107,8 @@ struct PendingKernel {
 class Timestamps {
  public:
   Timestamps() = default;  // of no pass
-  Timestamps(WGPUDevice device, std::vector<DispatchInfo> dispatches, GpuBuffer results);
+  // `dispatches` say what is timed; their times are still to come.
+  Timestamps(WGPUDevice device, std::vector<DispatchTime> dispatches, GpuBuffer results);
 
   WGPUPassTimestampWrites writes(size_t pass) const;
   // Encodes the copy of all timestamps to the beginning of a buffer, after the passes.
@@ -117,7 +119,7 @@ class Timestamps {
   std::vector<DispatchTime> times(const std::byte* resolved, double unit_ns) const;
 
  private:
-  std::vector<DispatchInfo> dispatches_;
+  std::vector<DispatchTime> dispatches_;
   std::vector<QuerySetOwner> sets_;
   GpuBuffer results_;
 };
@@ -144,6 +146,7 @@ struct Device::State {
   double compile_ms = 0;
 
   std::vector<GpuBuffer> staging;  // idle buffers for readbacks
+  std::set<std::string, std::less<>> labels;
 
   void wait(WGPUFuture future, uint64_t nanoseconds = forever) const {
     library.wait(instance.get(), device.get(), future, nanoseconds);
@@ -153,7 +156,7 @@ struct Device::State {
   Result<GpuBuffer> create_buffer(uint64_t bytes, WGPUBufferUsage usage, std::string_view label);
   // A staging buffer of at least this size.
   Result<GpuBuffer> take_staging(uint64_t bytes);
-  Result<Timestamps> make_timestamps(std::vector<DispatchInfo> dispatches);
+  Result<Timestamps> make_timestamps(std::vector<DispatchTime> dispatches);
   // Encodes a copy of the view, if there is one, and of the times, to be mapped after the
   // submission.
   Result<std::shared_ptr<Readback::State>> copy_out(WGPUCommandEncoder encoder, const View& source,

@@ -13,18 +13,10 @@ constexpr uint64_t max_uniform_bytes = 65536;
 constexpr uint64_t max_idle_staging_bytes = uint64_t{4} << 20;
 
 struct Dispatch {
-  Dispatch(Kernel number, BindGroupOwner group, const Grid& size)
-      : kernel(number), bind_group(std::move(group)), grid(size) {}
   Kernel kernel;
   BindGroupOwner bind_group;
-  Grid grid;
-  uint64_t bytes_read = 0;
-  uint64_t bytes_written = 0;
+  DispatchInfo info;
 };
-
-DispatchInfo info_of(const Dispatch& dispatch, const CompiledKernel& kernel) {
-  return {kernel.description, dispatch.grid, dispatch.bytes_read, dispatch.bytes_written};
-}
 
 std::string_view access_name(Access access) {
   switch (access) {
@@ -119,15 +111,13 @@ uint32_t CommandList::dispatch_count() const {
 }
 
 std::vector<DispatchInfo> CommandList::dispatches() const {
-  const Device::State& device = *state_->device->state_;
   std::vector<DispatchInfo> infos;
-  for (const Dispatch& dispatch : state_->dispatches) {
-    infos.push_back(info_of(dispatch, device.kernels[dispatch.kernel]));
-  }
+  for (const Dispatch& dispatch : state_->dispatches) infos.push_back(dispatch.info);
   return infos;
 }
 
-Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindings, Grid grid) {
+Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindings, Grid grid,
+                                   const Note& note) {
   Device::State& device = *state_->device->state_;
   TRY(device.errors.take());
   if (number >= device.kernels.size()) {
@@ -163,12 +153,15 @@ Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindi
   descriptor.entries = entries.data();
   BindGroupOwner bind_group(wgpuDeviceCreateBindGroup(device.device.get(), &descriptor));
   TRY(device.errors.take());
-  Dispatch& recorded = state_->dispatches.emplace_back(number, std::move(bind_group), grid);
+  const std::string& label = note.label.empty() ? kernel.description : note.label;
+  DispatchInfo info{
+      .kernel = *device.labels.insert(label).first, .grid = grid, .traffic = note.traffic};
   for (const Binding& binding : bindings) {
     state_->buffers.push_back(binding.view.buffer);
-    recorded.bytes_read += binding.view.bytes;
-    if (binding.access == Access::read_write) recorded.bytes_written += binding.view.bytes;
+    info.bytes_read += binding.view.bytes;
+    if (binding.access == Access::read_write) info.bytes_written += binding.view.bytes;
   }
+  state_->dispatches.push_back({number, std::move(bind_group), info});
   return {};
 }
 
@@ -309,7 +302,7 @@ struct SizedDispatch {
 Result<SizedDispatch> size(const Dispatch& dispatch, const CompiledKernel& kernel,
                            const Extent& extent, uint32_t max_per_dimension) {
   if (kernel.error) return tl::unexpected<Error>(*kernel.error);
-  const auto folded = workgroups(dispatch.grid, extent).and_then([&](uint64_t count) {
+  const auto folded = workgroups(dispatch.info.grid, extent).and_then([&](uint64_t count) {
     return fold(count, max_per_dimension);
   });
   if (!folded) {
@@ -346,7 +339,7 @@ Result<Readback> Device::submit(const Submission& submission) {
   State& state = *state_;
   TRY(finish_kernels());
   std::vector<SizedDispatch> dispatches;
-  std::vector<DispatchInfo> infos;
+  std::vector<DispatchTime> times;
   const bool timed = submission.passes == Passes::timed;
   for (const Submission::Item& item : submission.items) {
     if (!item.commands || &item.commands->device() != this) {
@@ -359,12 +352,12 @@ Result<Readback> Device::submit(const Submission& submission) {
                  size(dispatch, state.kernels[dispatch.kernel], item.extent,
                       state.info.limits.max_workgroups_per_dimension));
       dispatches.push_back(sized);
-      if (timed) infos.push_back(info_of(dispatch, state.kernels[dispatch.kernel]));
+      if (timed) times.push_back({dispatch.info, item.extent});
     }
   }
   Timestamps timestamps;
   if (timed) {
-    TRY_ASSIGN(timestamps, state.make_timestamps(std::move(infos)));
+    TRY_ASSIGN(timestamps, state.make_timestamps(std::move(times)));
   }
 
   const EncoderOwner encoder(wgpuDeviceCreateCommandEncoder(state.device.get(), nullptr));

@@ -17,7 +17,7 @@ uint32_t queries_in_set(size_t passes, size_t set) {
 
 }  // namespace
 
-Timestamps::Timestamps(WGPUDevice device, std::vector<DispatchInfo> dispatches, GpuBuffer results)
+Timestamps::Timestamps(WGPUDevice device, std::vector<DispatchTime> dispatches, GpuBuffer results)
     : dispatches_(std::move(dispatches)), results_(std::move(results)) {
   for (size_t set = 0; set * passes_per_set < dispatches_.size(); ++set) {
     WGPUQuerySetDescriptor descriptor = WGPU_QUERY_SET_DESCRIPTOR_INIT;
@@ -53,14 +53,15 @@ std::vector<DispatchTime> Timestamps::times(const std::byte* resolved, double un
     // A double holds 104 days of nanoseconds exactly.
     return unit_ns == 1 ? units : static_cast<uint64_t>(static_cast<double>(units) * unit_ns);
   };
-  std::vector<DispatchTime> times;
-  for (size_t i = 0; i < dispatches_.size(); ++i) {
-    times.push_back({dispatches_[i], nanoseconds(2 * i), nanoseconds(2 * i + 1)});
+  std::vector<DispatchTime> times = dispatches_;
+  for (size_t i = 0; i < times.size(); ++i) {
+    times[i].begin_ns = nanoseconds(2 * i);
+    times[i].end_ns = nanoseconds(2 * i + 1);
   }
   return times;
 }
 
-Result<Timestamps> Device::State::make_timestamps(std::vector<DispatchInfo> dispatches) {
+Result<Timestamps> Device::State::make_timestamps(std::vector<DispatchTime> dispatches) {
   if (!info.timestamps) {
     return fail(ErrorCode::unsupported,
                 "a timed submission on \"{}\", which has no timestamps or was opened without them",

@@ -167,7 +167,11 @@ Result<void> TargetSequence::prefill(uint32_t position, std::span<const uint32_t
       finish_round(submission, end);
     }
     TRY_ASSIGN(gpu::Readback readback, target_.device().submit(submission));
-    if (begin == end) rounds_.push_back({std::move(readback), submitted_});
+    if (begin == end) {
+      rounds_.push_back({std::move(readback), submitted_});
+    } else {
+      TRY(keep_times(readback));
+    }
   }
   return {};
 }
@@ -192,6 +196,7 @@ Result<std::optional<Round>> TargetSequence::harvest(bool wait) {
   if (!rounds_.front().step.ready()) return std::nullopt;
   InFlight round = std::move(rounds_.front());
   rounds_.pop_front();
+  TRY(keep_times(round.step));
   TRY_ASSIGN(const std::vector<std::byte> bytes, round.step.take());
   ops::Step step;
   std::memcpy(&step, bytes.data(), sizeof(step));
@@ -201,6 +206,13 @@ Result<std::optional<Round>> TargetSequence::harvest(bool wait) {
                 round.number, step.token, target_.config().vocabulary);
   }
   return Round{step.token, step.position, static_cast<ops::StopCode>(step.stop)};
+}
+
+Result<void> TargetSequence::keep_times(const gpu::Readback& readback) {
+  if (target_.passes() != gpu::Passes::timed) return {};
+  TRY(target_.device().wait(readback));
+  TRY_ASSIGN(times_.emplace_back(), readback.times());
+  return {};
 }
 
 Result<std::vector<float>> TargetSequence::logits() {

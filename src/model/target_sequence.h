@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/recording.h"
@@ -29,6 +30,10 @@ class TargetSequence : public Sequence {
   // The command lists of a method in the order they are submitted (the census; tests).
   std::vector<const gpu::CommandList*> method(std::string_view name) const;
 
+  // The times of each submission of `prefill` and of each harvested round since the last call,
+  // where the target runs with Passes::timed. The chunks of a timed prefill are waited for.
+  std::vector<std::vector<gpu::DispatchTime>> take_times() { return std::exchange(times_, {}); }
+
  private:
   // A part of `score` whose results can be observed before the next part overwrites them.
   struct Stage {
@@ -46,6 +51,8 @@ class TargetSequence : public Sequence {
   void finish_round(gpu::Submission& submission, uint32_t positions) const;
   Result<void> trace_stage(const Stage& stage, uint32_t first_row, uint32_t rows,
                            const Trace& trace);
+  // Waits for the times of a timed submission; does nothing for another.
+  Result<void> keep_times(const gpu::Readback& readback);
   gpu::View buffer(std::string_view name) const { return buffers_.find(name)->second.view(); }
 
   Target& target_;
@@ -75,6 +82,7 @@ class TargetSequence : public Sequence {
   uint32_t written_ = 0;        // an upper bound of the positions that have been written
   uint32_t submitted_ = 0;
   bool sampled_ = false;
+  std::vector<std::vector<gpu::DispatchTime>> times_;
 };
 
 }  // namespace tandem::model

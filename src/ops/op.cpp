@@ -91,7 +91,7 @@ std::string describe(const Route& route) {
 Result<void> dispatch(gpu::CommandList& commands, const Route& route,
                       std::initializer_list<gpu::Binding> bindings) {
   TRY_ASSIGN(const gpu::Kernel kernel, commands.device().kernel(route.kernel, route.constants));
-  return commands.dispatch(kernel, bindings, route.grid);
+  return commands.dispatch(kernel, bindings, route.grid, {label(route), route.traffic});
 }
 
 Result<void> check_size(std::string_view op, std::string_view name, gpu::View view,
@@ -101,10 +101,14 @@ Result<void> check_size(std::string_view op, std::string_view name, gpu::View vi
               view.bytes, bytes);
 }
 
+uint64_t kv_row_bytes(KvType type, uint32_t kv_heads, uint32_t head_dim) {
+  return uint64_t{kv_heads} * head_dim * (type == KvType::f16 ? 2 : 4);
+}
+
 Result<void> check_cache(std::string_view op, const KvCache& kv, uint32_t kv_heads,
                          uint32_t head_dim) {
   const uint64_t elements = uint64_t{kv.slots} * kv_heads * head_dim;
-  const uint64_t bytes = elements * (kv.type == KvType::f16 ? 2 : 4);
+  const uint64_t bytes = kv.slots * kv_row_bytes(kv.type, kv_heads, head_dim);
   TRY(gpu::check_indexable(elements));
   TRY(check_size(op, "keys", kv.keys, bytes));
   return check_size(op, "values", kv.values, bytes);

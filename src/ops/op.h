@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -86,14 +87,19 @@ struct HostKvCache {
   std::span<float> keys;
   std::span<float> values;
 };
+// Of the keys, or the values, of one position.
+uint64_t kv_row_bytes(KvType type, uint32_t kv_heads, uint32_t head_dim);
 
 // A kernel and what it is specialized with: the result of an operator's route function.
 struct Route {
   std::string_view kernel;
   std::vector<gpu::Constant> constants;
   gpu::Grid grid;
+  std::optional<gpu::Traffic> traffic;  // where the operator accounts for it
 };
 std::string describe(const Route& route);  // "linear_row LANES=16 COLUMNS=256 ..."
+// The same for people: "linear_row q4_0 6144x1536 gelu_pair m=1 lanes=16". In label.cpp.
+std::string label(const Route& route);
 
 // Records the route's kernel.
 Result<void> dispatch(gpu::CommandList& commands, const Route& route,

@@ -102,6 +102,89 @@ TEST(Cli, InspectShowsPlanRoutesAndCensus) {
   }
 }
 
+// What every measured result says of its origin.
+void expect_origin(const nlohmann::json& result, const std::string& kind) {
+  EXPECT_EQ(result.at("schema"), 1);
+  EXPECT_EQ(result.at("kind"), kind);
+  EXPECT_EQ(result.at("command").get<std::string>().find("tandem " + kind + " atlas --"), 0u);
+  EXPECT_FALSE(contains(result.at("command"), "json")) << result.at("command");
+  EXPECT_FALSE(result.at("commit").get<std::string>().empty());
+  const std::string date = result.at("date");
+  EXPECT_EQ(date.size(), std::string("2026-01-02T03:04:05Z").size());
+  EXPECT_EQ(date.back(), 'Z');
+  EXPECT_EQ(result.at("artifact").at("name"), "atlas");
+  EXPECT_EQ(result.at("artifact").at("digest").get<std::string>().size(), 64u);
+  EXPECT_EQ(result.at("artifact").at("synthetic"), false);
+  EXPECT_EQ(result.at("device").at("kernel_closure").get<std::string>().size(), 64u);
+  for (const char* key : {"adapter", "driver", "library", "software", "tiers"})
+    EXPECT_TRUE(result.at("device").contains(key)) << key;
+  EXPECT_EQ(result.at("options").at("context"), 128);
+  EXPECT_EQ(result.at("options").at("kv"), "f16");
+}
+
+TEST(Cli, BenchKeepsEverySampleAndNamesWhatItSkips) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "bench.json").string();
+  const Outcome outcome = tandem(
+      on_gpu("bench", "--depths 16,126 --prefill 8,20,128 --repeat 2 -n 2 --json '" + file + "'"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const nlohmann::json result = nlohmann::json::parse(read_text(file));
+  expect_origin(result, "bench");
+  EXPECT_EQ(result.at("skipped"), nlohmann::json::parse(R"({"prefill":[128],"decode":[126]})"));
+  EXPECT_EQ(result.at("first_token").at("prompt_tokens"), 8);
+  std::vector<uint32_t> lengths;
+  for (const auto& [series, key] : {std::pair{"prefill", "tokens"}, {"decode", "depth"}}) {
+    for (const nlohmann::json& row : result.at(series)) {
+      lengths.push_back(row.at(key));
+      const std::vector<double> samples = row.at("tokens_per_second");
+      ASSERT_EQ(samples.size(), 2u);
+      EXPECT_GT(row.at("min"), 0);
+      EXPECT_EQ(row.at("min"), std::min(samples[0], samples[1]));
+      EXPECT_EQ(row.at("max"), std::max(samples[0], samples[1]));
+      EXPECT_EQ(row.at("median"), (samples[0] + samples[1]) / 2);
+    }
+  }
+  EXPECT_EQ(lengths, (std::vector<uint32_t>{8, 20, 16}));
+  EXPECT_TRUE(contains(outcome.out, "skipped")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, result.at("device").at("driver"))) << outcome.out;
+  const bool software = result.at("device").at("software");
+  EXPECT_EQ(contains(outcome.out, "(software)"), software) << outcome.out;
+}
+
+TEST(Cli, ProfileAccountsForEveryDispatch) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "profile.json").string(),
+                    trace_file = (folder.path() / "trace.json").string();
+  const Outcome outcome = tandem(on_gpu(
+      "profile", "-n 3 --prompt-tokens 20 --json '" + file + "' --trace '" + trace_file + "'"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* part : {"us/prefill", "us/token", "linear_row q4_0 3072x256 gelu_pair",
+                           "attention 4/1x64 f16", "gaps between dispatches"}) {
+    EXPECT_TRUE(contains(outcome.out, part)) << part << " in\n" << outcome.out;
+  }
+  const nlohmann::json result = nlohmann::json::parse(read_text(file));
+  expect_origin(result, "profile");
+  uint64_t dispatches = 0;
+  ASSERT_EQ(result.at("methods").size(), 2u);
+  for (const nlohmann::json& method : result.at("methods")) {
+    const bool decode = method.at("method") == "decode";
+    EXPECT_EQ(method.at("runs"), decode ? 3 : 1);
+    uint64_t calls = 0, time_ns = 0;
+    for (const nlohmann::json& kernel : method.at("kernels")) {
+      calls += kernel.at("calls").get<uint64_t>();
+      time_ns += kernel.at("time_ns").get<uint64_t>();
+      EXPECT_TRUE(kernel.at("bytes").is_number_unsigned()) << kernel;
+    }
+    EXPECT_EQ(method.at("calls"), calls);
+    EXPECT_EQ(calls % method.at("runs").get<uint64_t>(), 0u);
+    EXPECT_EQ(method.at("time_ns"), time_ns);
+    EXPECT_GT(time_ns, 0u);
+    dispatches += calls;
+  }
+  const nlohmann::json trace = nlohmann::json::parse(read_text(trace_file));
+  EXPECT_EQ(trace.at("traceEvents").size(), dispatches + 2) << "and the names of two tracks";
+}
+
 TEST(Cli, DevicesListsAdaptersAndTiers) {
   const Outcome outcome = tandem("devices");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -209,6 +292,16 @@ TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
            {"generate " + atlas + " --device cpu --ids 2,8192", 1, "8192"},
            {"generate " + atlas + " --device cpu --context 2 --ids 2,3,4", 1, "context_exceeded"},
            {"generate " + atlas + " --adapter nonesuch --ids 2", 1, "no_adapter"},
+           {"bench " + atlas + " --depths 16,x", 2, "--depths"},
+           {"bench " + atlas + " --prefill 0", 2, "--prefill"},
+           {"bench " + atlas + " --repeat 0", 2, "--repeat"},
+           {"bench /none", 1, "not_found"},
+           {"bench " + atlas + " --json /none/file", 1, "/none"},
+           {"profile " + atlas + " --tokens 0", 2, "--tokens"},
+           {"profile " + atlas + " --device cpu", 1, "--device cpu"},
+           {"profile " + atlas + " --json '" + atlas_folder + "/manifest.json'", 1,
+            "already_exists"},
+           {"profile /none", 1, "not_found"},
            {"export /none -o /tmp/none", 1, "not_found"},
            {"export " + atlas + " -o /tmp/none", 1, "config.json"},
            {"verify /none", 1, "not_found"},
@@ -226,7 +319,7 @@ TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
 
 TEST(Cli, EveryCommandHasHelp) {
   for (const char* command : {"generate", "logits", "score", "tokenize", "export", "synthesize",
-                              "inspect", "verify", "devices"}) {
+                              "inspect", "verify", "devices", "bench", "profile"}) {
     const Outcome outcome = tandem(std::string(command) + " --help");
     EXPECT_EQ(outcome.status, 0) << command;
     EXPECT_TRUE(contains(outcome.out, "Usage")) << command;

@@ -79,6 +79,23 @@ TEST(Fold, CoversEveryIndexOnce) {
   }
 }
 
+TEST(Bytes, FollowRowsAndThePositionsInReach) {
+  struct Case {
+    Traffic traffic;
+    Extent extent;
+    uint64_t bytes;
+  };
+  for (const Case& c :
+       std::vector<Case>{{{}, {3, 9}, 0},
+                         {{.fixed = 100, .per_row = 10, .per_position = 1}, {3, 9}, 139},
+                         {{.per_position = 2, .window = 4}, {.rows = 1, .positions = 9}, 8},
+                         {{.per_position = 2, .window = 4}, {.rows = 3, .positions = 9}, 12},
+                         {{.per_position = 2, .window = 4}, {.rows = 3, .positions = 5}, 10},
+                         {{.per_row = uint64_t{1} << 31}, {.rows = 8}, uint64_t{1} << 34}}) {
+    EXPECT_EQ(bytes(c.traffic, c.extent), c.bytes);
+  }
+}
+
 TEST(CheckIndexable, AllowsIndicesOf32Bits) {
   EXPECT_TRUE(accepted(check_indexable(0)));
   EXPECT_TRUE(accepted(check_indexable(uint64_t{1} << 32)));

@@ -16,7 +16,11 @@ Result<void> record(gpu::CommandList& commands, const Accept& op) {
   TRY(check_size("accept", "timeline", op.timeline, (uint64_t{op.context} + 1) * sizeof(uint32_t)));
   TRY(check_size("accept", "records", op.records, sizeof(RoundRecord)));
   return dispatch(commands,
-                  {"accept", {{"CONTEXT", double(op.context)}, {"DRAFTS", double(op.drafts)}}, {}},
+                  {"accept",
+                   {{"CONTEXT", double(op.context)}, {"DRAFTS", double(op.drafts)}},
+                   {},
+                   // The step in and out, and the record.
+                   gpu::Traffic{.fixed = 2 * sizeof(Step) + sizeof(RoundRecord)}},
                   {gpu::read_write(op.step), gpu::read(op.targets), gpu::read(op.stop_ids),
                    gpu::read_write(op.timeline), gpu::read_write(op.records)});
 }

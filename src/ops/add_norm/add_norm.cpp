@@ -11,7 +11,10 @@ Route add_norm_route(const AddNorm& op) {
            {"EPSILON", op.epsilon},
            {"SCALED", op.scalar ? 1.0 : 0.0},
            {"NEXT", op.next_weight ? 1.0 : 0.0}},
-          {.groups = 1, .rows_per_group = 1}};
+          {.groups = 1, .rows_per_group = 1},
+          // Two weights; x, h twice, and y.
+          gpu::Traffic{.fixed = (op.next_weight ? 2 : 1) * op.columns * sizeof(float),
+                       .per_row = (op.next_weight ? 4 : 3) * op.columns * sizeof(float)}};
 }
 
 Result<void> record(gpu::CommandList& commands, const AddNorm& op) {

@@ -23,8 +23,13 @@ std::vector<Route> argmax_routes(const Argmax& op) {
        {{"COLUMNS", double(op.columns)},
         {"TILE", double(tile_columns)},
         {"GATHERED", op.tokens ? 1.0 : 0.0}},
-       {.groups = count, .rows_per_group = 1}},
-      {"argmax_combine", {{"TILES", double(count)}}, {.groups = 1, .rows_per_group = 1}},
+       {.groups = count, .rows_per_group = 1},
+       gpu::Traffic{.per_row = (op.tokens ? 2 : 1) * op.columns * sizeof(float) +
+                               argmax_partials_bytes(op.columns, 1)}},
+      {"argmax_combine",
+       {{"TILES", double(count)}},
+       {.groups = 1, .rows_per_group = 1},
+       gpu::Traffic{.per_row = argmax_partials_bytes(op.columns, 1) + sizeof(uint32_t)}},
   };
 }
 

@@ -31,6 +31,27 @@ uint32_t invocations(const Attention& op) {
   return std::max(64u, (op.head_dim / 2 + 63) / 64 * 64);
 }
 
+// Partial sums for each head and `split_keys` positions in reach, of one row.
+uint64_t partials_bytes_per_position(const Attention& op) {
+  return op.heads * (op.head_dim + 2) * sizeof(float) / split_keys;
+}
+
+// q, y or the partial sums, and each key and value in reach once.
+gpu::Traffic traffic(const Attention& op) {
+  const uint64_t row = uint64_t{op.heads} * op.head_dim * sizeof(float);
+  const bool split = op.route == AttentionRoute::split;
+  return {.per_row = split ? row : 2 * row,
+          .per_position = 2 * kv_row_bytes(op.kv.type, op.kv_heads, op.head_dim) +
+                          (split ? partials_bytes_per_position(op) : 0),
+          .window = op.window};
+}
+
+gpu::Traffic combine_traffic(const Attention& op) {
+  return {.per_row = uint64_t{op.heads} * op.head_dim * sizeof(float),
+          .per_position = partials_bytes_per_position(op),
+          .window = op.window};
+}
+
 Result<void> check(const Attention& op) {
   if (op.head_dim == 0 || op.head_dim % 8 != 0 || op.head_dim > 512) {
     return fail(ErrorCode::unsupported,
@@ -78,7 +99,8 @@ std::vector<Route> attention_routes(const Attention& op) {
                                  {"SPLITS", double(max_splits(op))},
                                  {"INVOCATIONS", double(invocations(op))},
                                  {"LANES", double(lanes)}},
-                                grid}};
+                                grid,
+                                traffic(op)}};
   if (split) {
     routes.push_back({"attention_combine",
                       {{"HEADS", double(op.heads)},
@@ -88,7 +110,8 @@ std::vector<Route> attention_routes(const Attention& op) {
                        {"TILE", double(split_keys)},
                        {"SPLITS", double(max_splits(op))},
                        {"INVOCATIONS", double(invocations(op))}},
-                      {.groups = op.heads, .rows_per_group = 1}});
+                      {.groups = op.heads, .rows_per_group = 1},
+                      combine_traffic(op)});
   }
   return routes;
 }

@@ -4,6 +4,19 @@
 #include "base/error.h"
 
 namespace tandem::ops {
+namespace {
+
+// A row of the table's planes and the output, as far as COLUMNS of it; the part that holds none of
+// the tokens reads nothing, which is not known here.
+gpu::Traffic traffic(const Embedding& op) {
+  gpu::Traffic traffic{.per_row = op.columns * sizeof(float)};
+  for (const spec::PlaneLayout& plane : spec::planes(op.table.type, op.columns)) {
+    traffic.per_row += plane.bytes_per_row;
+  }
+  return traffic;
+}
+
+}  // namespace
 
 Route embedding_route(const Embedding& op, const MatrixPart& part) {
   return {"embedding",
@@ -13,7 +26,8 @@ Route embedding_route(const Embedding& op, const MatrixPart& part) {
            {"TABLE_COLUMNS", double(op.table.columns)},
            {"COLUMNS", double(op.columns)},
            {"SCALE", op.scale}},
-          {1, 1, 0}};
+          {1, 1, 0},
+          traffic(op)};
 }
 
 Result<void> record(gpu::CommandList& commands, const Embedding& op) {

@@ -76,7 +76,33 @@ Result<void> check(const Linear& op) {
   return {};
 }
 
+// Weights once, x once, and for each row its outputs and what they are multiplied with.
+gpu::Traffic traffic(const Linear& op, uint32_t part_rows) {
+  gpu::Traffic traffic;
+  for (const spec::PlaneLayout& plane : spec::planes(op.weights.type, op.weights.columns)) {
+    traffic.fixed += part_rows * plane.bytes_per_row;
+  }
+  const uint64_t outputs = part_rows / rows_per_output(op.epilogue);
+  const uint64_t planes = op.epilogue == Epilogue::gelu_times ? 2 : 1;
+  traffic.per_row = (op.weights.columns + outputs * planes) * sizeof(float);
+  return traffic;
+}
+
 }  // namespace
+
+std::string_view name(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::none:
+      return "none";
+    case Epilogue::gelu_pair:
+      return "gelu_pair";
+    case Epilogue::gelu_times:
+      return "gelu_times";
+    case Epilogue::softcap:
+      return "softcap";
+  }
+  return "";
+}
 
 Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterInfo& adapter) {
   const uint32_t columns = op.weights.columns;
@@ -91,14 +117,20 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
       {"SOFTCAP", op.epilogue == Epilogue::softcap ? op.softcap : 1},
   };
   if (op.rows == RowRoute::many) {
-    return {"linear_tiled", std::move(constants), {div_up(part.rows, tile), tile, 0}};
+    return {"linear_tiled",
+            std::move(constants),
+            {div_up(part.rows, tile), tile, 0},
+            traffic(op, part.rows)};
   }
   constexpr uint32_t workgroup = 64;
   const uint32_t lanes = op.lanes != 0 ? op.lanes : lanes_for(columns, adapter);
   constants.insert(constants.end(), {{"M", op.rows == RowRoute::one ? 1.0 : 4.0},
                                      {"LANES", double(lanes)},
                                      {"WORKGROUP", workgroup}});
-  return {"linear_row", std::move(constants), {div_up(part.rows, workgroup / lanes), 0, 0}};
+  return {"linear_row",
+          std::move(constants),
+          {div_up(part.rows, workgroup / lanes), 0, 0},
+          traffic(op, part.rows)};
 }
 
 Result<void> record(gpu::CommandList& commands, const Linear& op) {

@@ -14,6 +14,7 @@
 namespace tandem::ops {
 
 enum class Epilogue { none, gelu_pair, gelu_times, softcap };
+std::string_view name(Epilogue epilogue);
 
 enum class RowRoute {
   one,   // 1 row

@@ -16,7 +16,9 @@ Route per_layer_input_route(const PerLayerInput& op) {
            {"LAYER_STRIDE", double(op.layer_stride)},
            {"CONTEXT_SCALE", op.context_scale},
            {"EPSILON", op.epsilon}},
-          {op.layers, 1, 0}};
+          {op.layers, 1, 0},
+          gpu::Traffic{.fixed = op.width * sizeof(float),
+                       .per_row = 3 * sizeof(float) * op.layers * op.width}};
 }
 
 Result<void> record(gpu::CommandList& commands, const PerLayerInput& op) {

@@ -28,6 +28,19 @@ Result<void> check(const QkvRope& op) {
   return check_cache("qkv_rope", op.kv, op.kv_heads, op.head_dim);
 }
 
+// The norms; for each row its angles, q in and out, k (and v) in and the two rows of the KV cache.
+gpu::Traffic traffic(const QkvRope& op) {
+  const uint64_t head = op.head_dim * sizeof(float);
+  gpu::Traffic traffic{.fixed = head,
+                       .per_row = 2 * op.heads * head + 2 * op.rotated_pairs * sizeof(float)};
+  if (op.owns_kv) {
+    traffic.fixed += head;
+    traffic.per_row += op.kv_heads * head * (op.key_is_value ? 1 : 2) +
+                       2 * kv_row_bytes(op.kv.type, op.kv_heads, op.head_dim);
+  }
+  return traffic;
+}
+
 }  // namespace
 
 Route qkv_rope_route(const QkvRope& op) {
@@ -36,7 +49,8 @@ Route qkv_rope_route(const QkvRope& op) {
                   {"HEAD_DIM", double(op.head_dim)},
                   {"ROTATED", double(op.rotated_pairs)},
                   {"EPSILON", op.epsilon}},
-                 {.groups = op.heads, .rows_per_group = 1}};
+                 {.groups = op.heads, .rows_per_group = 1},
+                 traffic(op)};
   if (op.owns_kv) {
     route.kernel = "qkv_rope";
     route.constants.insert(route.constants.end(),

@@ -10,7 +10,9 @@ Route rms_norm_route(const RmsNorm& op) {
           {{"COLUMNS", double(op.columns)},
            {"EPSILON", op.epsilon},
            {"WEIGHTED", op.weight ? 1.0 : 0.0}},
-          {.groups = 1, .rows_per_group = 1}};
+          {.groups = 1, .rows_per_group = 1},
+          gpu::Traffic{.fixed = (op.weight ? 1 : 0) * op.columns * sizeof(float),
+                       .per_row = 2 * op.columns * sizeof(float)}};
 }
 
 Result<void> record(gpu::CommandList& commands, const RmsNorm& op) {

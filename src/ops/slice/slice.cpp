@@ -8,6 +8,7 @@ namespace tandem::ops {
 Route slice_route(const Slice& op) {
   // INVOCATIONS in slice.wgsl.
   constexpr uint32_t tile_columns = 256;
+  const uint64_t row = 2 * op.columns * sizeof(float);
   return {"slice",
           {{"X_STRIDE", double(op.x_stride)},
            {"FIRST", double(op.first_column)},
@@ -15,7 +16,8 @@ Route slice_route(const Slice& op) {
            {"MAX_ROWS", double(op.max_rows)},
            {"ROWS", double(op.rows)}},
           {.groups = (op.columns + tile_columns - 1) / tile_columns,
-           .rows_per_group = op.rows == SliceRows::all ? 1u : 0u}};
+           .rows_per_group = op.rows == SliceRows::all ? 1u : 0u},
+          op.rows == SliceRows::all ? gpu::Traffic{.per_row = row} : gpu::Traffic{.fixed = row}};
 }
 
 Result<void> record(gpu::CommandList& commands, const Slice& op) {

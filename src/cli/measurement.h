@@ -1,0 +1,41 @@
+// What every measured result says of its origin: artifact, device, options, build, date, command.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "artifact/artifact.h"
+#include "base/json.h"
+#include "base/publication.h"
+#include "cli/engine_flags.h"
+
+namespace tandem::cli {
+
+// The commit that was built: "0123456789ab"; with a "+" if files differed from it; or "unknown".
+extern const std::string_view commit;
+
+// The command as it was given, without its output files and with the artifact's name for its path:
+// "tandem bench atlas --repeat 3".
+std::string command_line(const CLI::App& app);
+
+// The date (UTC) is that of the call.
+Json measurement(std::string_view kind, const CLI::App& app, const artifact::Artifact& artifact,
+                 const EngineInfo& info, const EngineOptions& options);
+
+// "adapter: NVIDIA H200, driver ..., library ...; commit ..., date", for people.
+std::string origin(const Json& measurement);
+
+// A file for JSON, if one is asked for: begun before anything is measured, so that a file that
+// cannot be made costs nothing.
+class JsonFile {
+ public:
+  static Result<JsonFile> begin(const std::string& path);  // empty: none
+  Result<void> write(const Json& value);
+
+ private:
+  std::optional<FilePublication> file_;
+};
+
+}  // namespace tandem::cli

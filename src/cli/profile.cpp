@@ -1,0 +1,170 @@
+// tandem profile: how long each kernel of prefill and decode takes on the GPU.
+#include "engine/profile.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/measurement.h"
+#include "engine/bench.h"
+#include "engine/open_model.h"
+#include "model/target_sequence.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr uint32_t warm_up_tokens = 4;
+
+struct Flags {
+  EngineFlags engine;
+  uint32_t tokens = 32;
+  uint32_t prompt_tokens = 128;
+  std::string json;
+  std::string trace;
+};
+
+// What one method ran, as often as `runs` says.
+struct Method {
+  engine::Track track;
+  uint64_t runs = 0;
+  std::string_view unit;  // of what a run is
+  engine::Profile profile;
+};
+
+// One prefill and `tokens` rounds after the one that it ends with.
+Result<std::vector<Method>> run_methods(model::TargetSequence& sequence,
+                                        std::span<const uint32_t> prompt, uint32_t tokens,
+                                        uint32_t rounds_in_flight) {
+  TRY(sequence.prefill(0, prompt, {.max_tokens = tokens + 1}));
+  TRY(sequence.harvest(true));
+  Method prefill{{"prefill", sequence.take_times()}, 1, "prefill", {}};
+  for (uint32_t submitted = 0; submitted < tokens || sequence.in_flight() > 0;) {
+    if (submitted < tokens && sequence.in_flight() < rounds_in_flight) {
+      TRY(sequence.decode());
+      ++submitted;
+    } else {
+      TRY(sequence.harvest(true));
+    }
+  }
+  Method decode{{"decode", sequence.take_times()}, tokens, "token", {}};
+  for (Method* method : {&prefill, &decode}) {
+    method->profile = engine::profile(method->track.submissions);
+  }
+  return std::vector<Method>{std::move(prefill), std::move(decode)};
+}
+
+void print_row(std::string_view name, std::string_view calls, std::string_view time,
+               std::string_view bytes, std::string_view rate, std::string_view share) {
+  fmt::print("  {:<52} {:>6} {:>12} {:>14} {:>7} {:>6}\n", name, calls, time, bytes, rate, share);
+}
+
+void print_method(const Method& method) {
+  const engine::Profile& profile = method.profile;
+  const auto per_run = [&](uint64_t sum) {
+    return static_cast<double>(sum) / static_cast<double>(method.runs);
+  };
+  const auto microseconds = [&](uint64_t time_ns) {
+    return fmt::format("{:.1f}", per_run(time_ns) / 1e3);
+  };
+  const auto share = [&](uint64_t time_ns) {
+    return fmt::format("{:.1f}%", 100 * static_cast<double>(time_ns) /
+                                      static_cast<double>(std::max<uint64_t>(1, profile.time_ns)));
+  };
+  fmt::print("\n{}\n", method.track.name);
+  print_row("kernel", "calls", fmt::format("us/{}", method.unit), "bytes", "GB/s", "share");
+  for (const engine::KernelProfile& kernel : profile.kernels) {
+    const std::optional<double> rate = engine::gigabytes_per_second(kernel);
+    print_row(kernel.kernel, fmt::format("{}", kernel.calls / method.runs),
+              microseconds(kernel.time_ns),
+              kernel.bytes ? fmt::format("{:.0f}", per_run(*kernel.bytes)) : "-",
+              rate ? fmt::format("{:.2f}", *rate) : "-", share(kernel.time_ns));
+  }
+  print_row("total", fmt::format("{}", profile.calls / method.runs), microseconds(profile.time_ns),
+            "", "", share(profile.time_ns));
+  print_row("gaps between dispatches", "", microseconds(profile.gap_ns), "", "", "");
+}
+
+Json to_json(const Method& method) {
+  Json kernels = Json::array();
+  for (const engine::KernelProfile& kernel : method.profile.kernels) {
+    kernels.push_back({{"kernel", kernel.kernel},
+                       {"calls", kernel.calls},
+                       {"time_ns", kernel.time_ns},
+                       {"bytes", kernel.bytes ? Json(*kernel.bytes) : Json()}});
+  }
+  return {{"method", method.track.name},
+          {"unit", method.unit},
+          {"runs", method.runs},
+          {"calls", method.profile.calls},
+          {"time_ns", method.profile.time_ns},
+          {"gap_ns", method.profile.gap_ns},
+          {"kernels", std::move(kernels)}};
+}
+
+Result<void> run(const Flags& flags, const CLI::App& app) {
+  const EngineOptions options = flags.engine.options();
+  if (options.place == Place::cpu) {
+    return fail(ErrorCode::invalid_argument,
+                "--device cpu: the times are a GPU's own; leave it out");
+  }
+  TRY_ASSIGN(JsonFile json_file, JsonFile::begin(flags.json));
+  TRY_ASSIGN(JsonFile trace_file, JsonFile::begin(flags.trace));
+  TRY_ASSIGN(const artifact::Artifact artifact, artifact::Artifact::open(flags.engine.artifact));
+  TRY_ASSIGN(const engine::OpenedModel opened,
+             engine::open_model(artifact, options, gpu::Passes::timed));
+  if (!opened.device->info().timestamps) {
+    return fail(ErrorCode::unsupported,
+                "{} has no timestamps, which a profile is made of; choose another --adapter",
+                opened.device->info().name);
+  }
+  TRY(engine::load_weights(artifact, *opened.model, options));
+  TRY_ASSIGN(const auto sequence, model::TargetSequence::make(*opened.target));
+  const EngineInfo info = engine::describe(artifact, opened);
+  const std::vector<uint32_t> prompt =
+      engine::ordinary_tokens(info.vocabulary, flags.prompt_tokens);
+  TRY(run_methods(*sequence, prompt, warm_up_tokens, options.rounds_in_flight));
+  TRY_ASSIGN(std::vector<Method> methods,
+             run_methods(*sequence, prompt, flags.tokens, options.rounds_in_flight));
+
+  Json result = measurement("profile", app, artifact, info, options);
+  result["prompt_tokens"] = flags.prompt_tokens;
+  result["tokens"] = flags.tokens;
+  fmt::print("{}\n{} prompt tokens, then {} tokens\n", origin(result), flags.prompt_tokens,
+             flags.tokens);
+  std::vector<engine::Track> tracks;
+  for (Method& method : methods) {
+    print_method(method);
+    result["methods"].push_back(to_json(method));
+    tracks.push_back(std::move(method.track));
+  }
+  TRY(json_file.write(result));
+  return trace_file.write(engine::trace(tracks));
+}
+
+}  // namespace
+
+Command profile(CLI::App& parent) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* app =
+      parent.add_subcommand("profile", "Show how long each kernel of prefill and decode takes");
+  flags->engine.add(*app);
+  app->add_option("-n,--tokens", flags->tokens, "Decode rounds to time")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app->add_option("--prompt-tokens", flags->prompt_tokens, "Tokens of the prefill to time")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app->add_option("--json", flags->json, "A file to make: every kernel's calls, time and bytes");
+  app->add_option("--trace", flags->trace,
+                  "A file to make: every dispatch, as a trace that Perfetto opens");
+  app->footer(
+      "Each dispatch runs in a pass of its own between two timestamps, so rates are lower than\n"
+      "those of `tandem bench`. Bytes are what a kernel must read and write at least once at its\n"
+      "shape; '-' where it keeps no account of them. A short run before warms up.\n"
+      "Example: tandem profile ARTIFACT -n 64 --prompt-tokens 512 --trace trace.json");
+  return {app, [flags, app] { return run(*flags, *app); }};
+}
+
+}  // namespace tandem::cli

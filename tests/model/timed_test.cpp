@@ -1,0 +1,91 @@
+// Timed sequences: which submissions have times, and that no kernel says it moves more than it is
+// bound to.
+#include <gtest/gtest.h>
+
+#include "model/models.h"
+#include "model/target_sequence.h"
+#include "support/device.h"
+
+namespace tandem::test {
+namespace {
+
+constexpr uint32_t context = 64;
+constexpr uint32_t input_bound = 5;
+
+std::unique_ptr<model::Target> target(gpu::Passes passes) {
+  return make_target(
+      tiny_model(), test_device(),
+      {.capacity = {.context = context, .input_bound = input_bound}, .passes = passes});
+}
+
+std::vector<std::string> kernels(const std::vector<gpu::DispatchTime>& times) {
+  std::vector<std::string> names;
+  for (const gpu::DispatchTime& time : times) names.emplace_back(time.dispatch.kernel);
+  return names;
+}
+
+std::vector<std::string> kernels(const model::TargetSequence& sequence, std::string_view method) {
+  std::vector<std::string> names;
+  for (const gpu::CommandList* list : sequence.method(method)) {
+    for (const gpu::DispatchInfo& info : list->dispatches()) names.emplace_back(info.kernel);
+  }
+  return names;
+}
+
+TEST(Timed, EverySubmissionOfPrefillAndDecodeHasItsTimes) {
+  const auto timed = target(gpu::Passes::timed);
+  const auto sequence = expect_value(model::TargetSequence::make(*timed));
+  const std::vector<uint32_t> ids(2 * input_bound + 2, 7);
+  expect_success(sequence->prefill(0, ids, {.max_tokens = 9}));
+  EXPECT_TRUE(expect_value(sequence->harvest(true)));
+  const auto prefill = sequence->take_times();
+  ASSERT_EQ(prefill.size(), 3u) << "chunks of 5, 5 and 2 rows";
+  const uint32_t rows[] = {5, 5, 2}, positions[] = {5, 10, 12};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(prefill[i].front().extent.rows, rows[i]);
+    EXPECT_EQ(prefill[i].front().extent.positions, positions[i]);
+  }
+  EXPECT_EQ(kernels(prefill.back()), kernels(*sequence, "prefill"));
+  EXPECT_TRUE(sequence->take_times().empty()) << "times are handed out once";
+
+  for (int i = 0; i < 2; ++i) expect_success(sequence->decode());
+  EXPECT_TRUE(expect_value(sequence->harvest(true)));
+  const auto decode = sequence->take_times();
+  ASSERT_EQ(decode.size(), 1u) << "the other round is not harvested";
+  EXPECT_EQ(kernels(decode.front()), kernels(*sequence, "decode"));
+  EXPECT_EQ(decode.front().front().extent.rows, 1u);
+}
+
+TEST(Timed, TokensAreThoseOfAnUntimedRun) {
+  const std::vector<uint32_t> ids{3, 1, 4, 1, 5, 9, 2, 6};
+  const auto timed = target(gpu::Passes::timed), plain = target(gpu::Passes::one_per_submission);
+  EXPECT_EQ(greedy(*make_sequence(*timed), ids, 6), greedy(*make_sequence(*plain), ids, 6));
+}
+
+TEST(Timed, UntimedSubmissionsHaveNoTimes) {
+  const auto plain = target(gpu::Passes::one_per_submission);
+  const auto sequence = expect_value(model::TargetSequence::make(*plain));
+  expect_success(sequence->prefill(0, std::vector<uint32_t>{1, 2}, {}));
+  EXPECT_TRUE(expect_value(sequence->harvest(true)));
+  EXPECT_TRUE(sequence->take_times().empty());
+}
+
+TEST(Traffic, NoKernelMovesMoreThanIsBound) {
+  const auto plain = target(gpu::Passes::one_per_submission);
+  const auto sequence = expect_value(model::TargetSequence::make(*plain));
+  const std::pair<std::string_view, uint32_t> methods[] = {{"decode", 1},
+                                                           {"score", plain->plan().score_rows}};
+  for (const auto& [method, rows] : methods) {
+    for (const gpu::CommandList* list : sequence->method(method)) {
+      for (const gpu::DispatchInfo& info : list->dispatches()) {
+        ASSERT_TRUE(info.traffic) << info.kernel;
+        const uint64_t bytes = gpu::bytes(*info.traffic, {rows, context});
+        EXPECT_GT(bytes, 0u) << info.kernel;
+        EXPECT_LE(bytes, info.bytes_read + info.bytes_written) << method << ": " << info.kernel;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem::test

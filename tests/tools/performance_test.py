@@ -1,0 +1,110 @@
+"""tools/performance.py shows every figure with its origin, notices a stale page, and refuses damaged results."""
+
+import copy
+import importlib.util
+import json
+import pathlib
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "performance.py"
+spec = importlib.util.spec_from_file_location("performance", SCRIPT)
+performance = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(performance)
+
+ORIGIN = {
+    "schema": 1, "command": "tandem bench tiny --repeat 3", "commit": "0123456789ab+",
+    "date": "2026-01-02T03:04:05Z",
+    "artifact": {"name": "tiny", "digest": "a" * 64, "synthetic": True, "weight_bytes": 1500000},
+    "device": {"adapter": "GPU 9", "software": True, "driver": "driver 7", "library": "libwebgpu.so",
+               "tiers": ["base", "f16"], "kernel_closure": "c" * 64},
+    "options": {"kv": "f16", "context": 640, "input_bound": 512, "rounds_in_flight": 4, "pass_per_dispatch": False},
+}
+BENCH = ORIGIN | {
+    "kind": "bench", "load_ms": 12.4, "compile_ms": 34, "first_token": {"prompt_tokens": 8, "ms": 56},
+    "prefill": [{"tokens": 128, "tokens_per_second": [300.5, 100, 200], "median": 200, "min": 100, "max": 300.5}],
+    "decode": [], "skipped": {"prefill": [], "decode": [2048, 8192]},
+}
+PROFILE = ORIGIN | {
+    "kind": "profile",
+    "methods": [{"method": "decode", "unit": "token", "runs": 2, "calls": 4 + 2 * 14, "time_ns": 6000 + 14 * 100,
+                 "gap_ns": 500,
+                 "kernels": [{"kernel": "linear_row q4_0", "calls": 4, "time_ns": 6000, "bytes": 12000}] +
+                            [{"kernel": f"norm {i}", "calls": 2, "time_ns": 100, "bytes": None} for i in range(14)]}],
+}
+FILES = {"2026-01-02-gpu9-tiny-bench.json": BENCH, "2026-01-02-gpu9-tiny-profile.json": PROFILE}
+
+
+class Performance(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        (self.root / "docs").mkdir()
+        (self.root / "bench" / "results").mkdir(parents=True)
+
+    def write(self, name, result):
+        text = result if isinstance(result, str) else json.dumps(result)
+        (self.root / "bench" / "results" / name).write_text(text, encoding="utf-8")
+
+    def run_script(self, *arguments):
+        performance.main([*arguments, "--root", str(self.root)])
+
+    def page(self):
+        return (self.root / "docs" / "performance.md").read_text(encoding="utf-8")
+
+    def test_tables_name_their_origin(self):
+        for name, result in FILES.items():
+            self.write(name, result)
+        self.run_script()
+        page = self.page()
+        for part in ("### Bench: tiny on GPU 9 (software), 2026-01-02", "synthetic: random weights", "driver 7",
+                     "libwebgpu.so", "0123456789ab+", "`tandem bench tiny --repeat 3`",
+                     "| 128 | 200.0 | 100.0 | 300.5 |", "first token 56 ms after 8 tokens",
+                     "decode at 2048, 8192", "| `linear_row q4_0` | 2 | 3.0 | 2.00 | 81.1% |",
+                     "| 3 others | 3 | 0.1 | - | 4.1% |", "| total | 16 | 3.7 | - | 100.0% |",
+                     "Between dispatches: 0.2 us."):
+            self.assertIn(part, page)
+        self.assertNotIn("| decode depth", page)
+
+    def test_check_notices_a_stale_page(self):
+        with self.assertRaisesRegex(SystemExit, "run tools/performance.py"):
+            self.run_script("--check")
+        self.run_script()
+        self.run_script("--check")
+        self.assertIn("None is recorded yet", self.page())
+        self.write(*next(iter(FILES.items())))
+        with self.assertRaisesRegex(SystemExit, "run tools/performance.py"):
+            self.run_script("--check")
+        self.run_script()
+        self.run_script("--check")
+
+    def test_damaged_results_are_refused(self):
+        bench, profile = FILES
+        for reason, name, keys, value in (
+                ("expected 1", bench, ("schema",), 2),
+                ("kind other", bench, ("kind",), "other"),
+                ("not those of the samples", bench, ("prefill", 0, "median"), 201),
+                ("not those of the samples", bench, ("prefill", 0, "tokens_per_second"), [300.5, 100]),
+                ("2026-01-03-ADAPTER", bench, ("date",), "2026-01-03T00:00:00Z"),
+                ("not the sum", profile, ("methods", 0, "time_ns"), 7401)):
+            with self.subTest(reason):
+                damaged = copy.deepcopy(FILES[name])
+                at = damaged
+                for key in keys[:-1]:
+                    at = at[key]
+                at[keys[-1]] = value
+                self.write(name, damaged)
+                with self.assertRaisesRegex(SystemExit, f"{name}.*{reason}"):
+                    self.run_script()
+                (self.root / "bench" / "results" / name).unlink()
+        self.write(bench, "{")
+        with self.assertRaisesRegex(SystemExit, "is not JSON"):
+            self.run_script()
+        self.write(bench, {key: value for key, value in BENCH.items() if key != "commit"})
+        with self.assertRaisesRegex(SystemExit, "no key 'commit'"):
+            self.run_script()
+
+
+if __name__ == "__main__":
+    unittest.main()
