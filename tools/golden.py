@@ -4,10 +4,13 @@
 Owns what the files mean. The cases (texts, configs, seeds) are read from the JSON files of an
 earlier run; everything else in them, and every tensor, is computed.
 
-    tools/golden.py --checkpoint CHECKPOINT --out FOLDER    writes the files to FOLDER
-    tools/golden.py --checkpoint CHECKPOINT --check         compares with the files of --cases
+    tools/golden.py --checkpoint CHECKPOINT --assistant ASSISTANT --out FOLDER
+        writes the files to FOLDER
+    tools/golden.py --checkpoint CHECKPOINT --assistant ASSISTANT --check
+        compares with the files of --cases
 
-CHECKPOINT is the Hugging Face folder of the atlas. Needs torch 2.11 and transformers 5.17.
+CHECKPOINT and ASSISTANT are the Hugging Face folders of the atlas and of its assistant. Needs
+torch 2.11 and transformers 5.17.
 """
 
 import argparse
@@ -18,6 +21,7 @@ import sys
 
 import numpy as np
 import safetensors.numpy
+import safetensors.torch
 import torch
 import transformers
 from transformers.models.gemma4.configuration_gemma4 import Gemma4TextConfig
@@ -27,6 +31,7 @@ from transformers.models.gemma4_assistant.modeling_gemma4_assistant import Gemma
 
 GREEDY_STEPS = 64
 DRAFT_STEPS = 2
+MTP_TOKENS = 48
 # Of a tensor's largest magnitude: sums in another order differ by less.
 TENSOR_TOLERANCE = 1e-5
 # Of numbers in the JSON files, which are differences of logits of magnitude below 30.
@@ -120,14 +125,98 @@ def hidden_tensors(model, ids, run, tensors):
         tensors[f"short.kv.{kind}.value"] = value[0]
 
 
-def make_target(cases, checkpoint):
-    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
-    model = Gemma4ForCausalLM.from_pretrained(
+def load(model_class, checkpoint):
+    return model_class.from_pretrained(
         checkpoint, dtype=torch.float32, attn_implementation="eager").eval()
+
+
+def make_target(cases, arguments):
+    checkpoint = arguments.checkpoint
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    model = load(Gemma4ForCausalLM, checkpoint)
     tensors = {}
     prompts = [target_prompt(model, tokenizer, case["name"], case["text"], tensors)
                for case in cases["prompts"]]
     return {**provenance(), "prompts": prompts, "note": cases["note"]}, tensors
+
+
+# ---- mtp: the trained atlas with its assistant ----
+
+def draft_step(target, assistant, token, hidden, position, shared_kv):
+    """The assistant's input, its logits row, and the hidden state for its next step."""
+    with torch.no_grad():
+        embedding = target.model.embed_tokens(torch.tensor([[token]]))
+        inputs = torch.cat([embedding, hidden.view(1, 1, -1)], dim=-1)
+        output = assistant(inputs_embeds=inputs, position_ids=torch.tensor([[position]]),
+                           shared_kv_states=shared_kv)
+    return inputs[0, 0], output.logits[0, 0], output.last_hidden_state[0, 0]
+
+
+def clean_round(target, assistant, ids):
+    """A round of the reference protocol; the last of `ids` is the newest token, which has no KV."""
+    position, stops = len(ids) - 1, target.config.eos_token_id
+    run = Recorder(target, torch.tensor([ids[:-1]]))
+    token, hidden, drafts, steps, inputs, hiddens = ids[-1], run.final[-1], [], [], [], []
+    while len(drafts) < DRAFT_STEPS and (not drafts or drafts[-1] not in stops):
+        given, row, hidden = draft_step(target, assistant, token, hidden, position, run.shared_kv)
+        token = int(row.argmax())
+        top8 = row.topk(8)
+        drafts.append(token)
+        inputs.append(given)
+        hiddens.append(hidden)
+        steps.append({"position": position, "kv_len_full": position,
+                      "top8": top8.indices.tolist(), "top8_logits": top8.values.tolist(),
+                      "draft": token, "min_logit": float(row.min())})
+    with torch.no_grad():
+        rows = target(input_ids=torch.tensor([ids + drafts]), use_cache=False).logits[0, position:]
+    verified = rows.argmax(-1).tolist()
+    accepted = 0
+    while accepted < len(drafts) and drafts[accepted] == verified[accepted]:
+        accepted += 1
+    made = {"drafts": drafts, "target": verified, "accepted": accepted, "steps": steps}
+    return made, torch.stack(inputs), torch.stack(hiddens)
+
+
+def round_stats(rounds):
+    first = [entry for entry in rounds if entry["accepted"] >= 1]
+    both = [entry for entry in first if len(entry["drafts"]) == 2]
+    return {"rounds": len(rounds), "draft1": len(first) / len(rounds),
+            "draft2_given_1": sum(entry["accepted"] == 2 for entry in both) / max(1, len(both)),
+            "tokens_per_round": sum(entry["accepted"] + 1 for entry in rounds) / len(rounds)}
+
+
+def clean_trace(target, assistant, name, ids, plain, tensors):
+    stops, generated, rounds = target.config.eos_token_id, [plain[0]], []
+    while len(generated) < MTP_TOKENS and generated[-1] not in stops:
+        made, inputs, hidden = clean_round(target, assistant, ids + generated)
+        if not rounds:
+            tensors[f"{name}.clean.first_round_inputs"] = inputs
+            tensors[f"{name}.clean.first_round_hidden"] = hidden
+        rounds.append(made)
+        for token in made["target"][:made["accepted"] + 1]:
+            if generated[-1] not in stops:
+                generated.append(token)
+    return {"first_token": plain[0], "generated": generated,
+            "equals_plain": generated[:len(plain)] == plain, "stats": round_stats(rounds),
+            "rounds": rounds}
+
+
+def make_mtp(cases, arguments):
+    """`hf`, what transformers' own loop did, is kept as it was recorded."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(arguments.checkpoint)
+    target = load(Gemma4ForCausalLM, arguments.checkpoint)
+    assistant = load(Gemma4AssistantForCausalLM, arguments.assistant)
+    recorded = safetensors.torch.load_file(arguments.cases / "mtp.safetensors")
+    tensors = {name: value for name, value in recorded.items() if ".hf." in name}
+    traces = []
+    for case in cases["traces"]:
+        ids = tokenizer.encode(case["text"], add_special_tokens=False)
+        plain = greedy_continuation(target, torch.tensor([ids])).argmax(-1).tolist()[:MTP_TOKENS]
+        stops = [step for step, token in enumerate(plain) if token in target.config.eos_token_id]
+        plain = plain[:stops[0] + 1] if stops else plain
+        traces.append({**case, "ids": ids, "plain": plain,
+                       "clean": clean_trace(target, assistant, case["name"], ids, plain, tensors)})
+    return {**provenance(), "k": DRAFT_STEPS, "traces": traces, "note": cases["note"]}, tensors
 
 
 # ---- geometry: models with hashed weights ----
@@ -209,25 +298,21 @@ def assistant_case(target_case, case, target, run, tensors):
             torch.from_numpy(np.argsort(order, kind="stable")))
 
     first_token = int(run.logits[-1].argmax())
-    position = torch.tensor([[run.logits.shape[0]]])
+    position = run.logits.shape[0]
     token, hidden, logits, hiddens = first_token, run.final[-1], [], []
     for _ in range(DRAFT_STEPS):
-        with torch.no_grad():
-            embedding = target.model.embed_tokens(torch.tensor([[token]]))
-            output = model(inputs_embeds=torch.cat([embedding, hidden.view(1, 1, -1)], dim=-1),
-                           position_ids=position, shared_kv_states=run.shared_kv)
-        hidden = output.last_hidden_state[0, 0]
+        _, row, hidden = draft_step(target, model, token, hidden, position, run.shared_kv)
         hiddens.append(hidden)
-        logits.append(output.logits[0, 0])
-        token = int(logits[-1].argmax())
+        logits.append(row)
+        token = int(row.argmax())
     prefix = f"{target_case['name']}.assistant.{case['kind']}"
     tensors[f"{prefix}.hidden"] = torch.stack(hiddens)
     tensors[f"{prefix}.logits"] = torch.stack(logits)
-    return {**case, "first_token": first_token, "position": int(position),
+    return {**case, "first_token": first_token, "position": position,
             "drafts": [int(row.argmax()) for row in logits], "tensors": shapes}
 
 
-def make_geometry(cases, _checkpoint):
+def make_geometry(cases, _arguments):
     tensors = {}
     made = [geometry_case(case, tensors) for case in cases["cases"]]
     return {**provenance(), "weights": cases["weights"], "cases": made}, tensors
@@ -235,8 +320,8 @@ def make_geometry(cases, _checkpoint):
 
 # ---- tokenizer ----
 
-def make_tokenizer(cases, checkpoint):
-    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+def make_tokenizer(cases, arguments):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(arguments.checkpoint)
     made = []
     for text in (case["text"] for case in cases["cases"]):
         ids = tokenizer.encode(text, add_special_tokens=False)
@@ -313,13 +398,15 @@ def write(name, index, tensors, folder):
         safetensors.numpy.save_file(tensors, folder / f"{name}.safetensors")
 
 
-MAKERS = {"target": make_target, "geometry": make_geometry, "tokenizer": make_tokenizer}
+MAKERS = {"target": make_target, "mtp": make_mtp, "geometry": make_geometry,
+          "tokenizer": make_tokenizer}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--checkpoint", type=pathlib.Path, required=True)
+    parser.add_argument("--assistant", type=pathlib.Path, required=True)
     parser.add_argument("--cases", type=pathlib.Path, help="where the cases are (tests/golden)",
                         default=pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden")
     parser.add_argument("--out", type=pathlib.Path, help="the folder to write to")
@@ -332,7 +419,7 @@ def main():
     agrees = True
     for name in [arguments.only] if arguments.only else MAKERS:
         cases = json.loads((arguments.cases / f"{name}.json").read_text())
-        index, tensors = MAKERS[name](cases, arguments.checkpoint)
+        index, tensors = MAKERS[name](cases, arguments)
         tensors = as_numpy(tensors)
         if arguments.out:
             write(name, index, tensors, arguments.out)

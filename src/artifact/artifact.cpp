@@ -1,9 +1,11 @@
 #include "artifact/artifact.h"
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "artifact/token_ordering.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/parallel.h"
@@ -55,6 +57,11 @@ Result<std::optional<std::string>> read_bound(const std::filesystem::path& folde
 Result<void> check_receipt(const Receipt& receipt, const Manifest& manifest) {
   std::string_view wrong;
   if (receipt.config != sha256(spec::canonical_config(manifest.config))) wrong = "config_sha256";
+  if (receipt.assistant.has_value() != manifest.mtp.has_value()) wrong = "assistant";
+  if (receipt.assistant && manifest.mtp &&
+      receipt.assistant->config != sha256(spec::canonical_config(manifest.mtp->config))) {
+    wrong = "assistant.config_sha256";
+  }
   if (receipt.recipe != manifest.recipe) wrong = "recipe";
   if (receipt.files != bound_files(manifest)) wrong = "files";
   if (receipt.shards != bound_shards(manifest)) wrong = "shards";
@@ -94,6 +101,39 @@ Result<void> read_piece(const File& file, const Piece& piece, std::vector<std::b
   return {};
 }
 
+// Watches what a view's token ordering is on its way to the sink.
+class OrderingWatch {
+ public:
+  explicit OrderingWatch(const Artifact& artifact) {
+    const std::optional<Mtp>& mtp = artifact.manifest().mtp;
+    if (artifact.plan().view != View::mtp || !mtp->token_ordering) return;
+    check_.emplace(mtp->config.text.vocabulary);
+    certified_ = *mtp->token_ordering;
+  }
+
+  // A piece that was verified, before it is written.
+  Result<void> see(const Piece& piece, std::span<const std::byte> bytes) {
+    for (const Segment& segment : piece.segments) {
+      if (!check_ || segment.plane != token_ordering_plane) continue;
+      TRY(check_->add(bytes.subspan(segment.piece_offset, segment.bytes)));
+    }
+    return {};
+  }
+
+  Result<void> finish() {
+    if (!check_) return {};
+    TRY_ASSIGN(const Digest found, check_->finish());
+    if (found == certified_) return {};
+    return fail(ErrorCode::hash_mismatch,
+                "{}: views.mtp.ordered_embeddings.token_ordering_sha256: expected {}, found {}",
+                manifest_file, certified_.hex(), found.hex());
+  }
+
+ private:
+  std::optional<TokenOrderingCheck> check_;
+  Digest certified_;
+};
+
 Result<void> write_segments(const Piece& piece, std::span<const std::byte> bytes,
                             WeightSink& sink) {
   for (const Segment& segment : piece.segments) {
@@ -105,7 +145,7 @@ Result<void> write_segments(const Piece& piece, std::span<const std::byte> bytes
 
 }  // namespace
 
-Result<Artifact> Artifact::open(const std::filesystem::path& folder) {
+Result<Artifact> Artifact::open(const std::filesystem::path& folder, View view) {
   Artifact artifact;
   artifact.folder_ = folder;
   TRY_ASSIGN(const std::string receipt, read_text(folder, receipt_file));
@@ -114,7 +154,7 @@ Result<Artifact> Artifact::open(const std::filesystem::path& folder) {
   TRY_ASSIGN(artifact.manifest_, read_manifest(manifest));
   artifact.digest_ = sha256(manifest);
   TRY(check_receipt(artifact.receipt_, artifact.manifest_));
-  TRY_ASSIGN(artifact.plan_, make_load_plan(artifact.manifest_));
+  TRY_ASSIGN(artifact.plan_, make_load_plan(artifact.manifest_, view));
   TRY_ASSIGN(artifact.tokenizer_, read_bound(folder, artifact.manifest_.tokenizer));
   TRY_ASSIGN(artifact.chat_template_, read_bound(folder, artifact.manifest_.chat_template));
   TRY_ASSIGN(artifact.generation_config_, read_bound(folder, artifact.manifest_.generation_config));
@@ -134,6 +174,7 @@ Result<void> load(const Artifact& artifact, WeightSink& sink, const Progress& pr
   // A batch of pieces is read and hashed in parallel, then written in order.
   std::vector<std::vector<std::byte>> bytes(std::min<size_t>(2 * threads, pieces.size()));
   std::vector<Result<void>> results(bytes.size());
+  OrderingWatch ordering(artifact);
   uint64_t done = 0;
   for (size_t first = 0; first < pieces.size(); first += bytes.size()) {
     const size_t count = std::min(bytes.size(), pieces.size() - first);
@@ -147,12 +188,13 @@ Result<void> load(const Artifact& artifact, WeightSink& sink, const Progress& pr
         threads);
     for (size_t i = 0; i < count; ++i) {
       TRY(results[i]);
+      TRY(ordering.see(pieces[first + i], bytes[i]));
       TRY(write_segments(pieces[first + i], bytes[i], sink));
       done += pieces[first + i].bytes;
       if (progress) progress(done, artifact.plan().bytes);
     }
   }
-  return {};
+  return ordering.finish();
 }
 
 }  // namespace tandem::artifact

@@ -18,7 +18,8 @@ namespace tandem::artifact {
 // hashes), the sizes and headers of the shards.
 class Artifact {
  public:
-  static Result<Artifact> open(const std::filesystem::path& folder);
+  // `view`: what `load` will load.
+  static Result<Artifact> open(const std::filesystem::path& folder, View view = View::plain);
 
   const std::filesystem::path& folder() const { return folder_; }
   const Manifest& manifest() const { return manifest_; }
@@ -47,7 +48,8 @@ using Progress = std::function<void(uint64_t done_bytes, uint64_t total_bytes)>;
 
 // Carries out the load plan: pieces are read and hashed on `threads` threads (0: one for each core)
 // and their segments written in the plan's order. A piece with another hash fails with
-// hash_mismatch before any byte of it is written.
+// hash_mismatch before any byte of it is written, as does a token ordering that is not what the
+// manifest certifies.
 Result<void> load(const Artifact& artifact, WeightSink& sink, const Progress& progress = {},
                   unsigned threads = 0);
 

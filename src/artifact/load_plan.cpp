@@ -38,6 +38,13 @@ Result<void> check_files(const Manifest& manifest) {
   return {};
 }
 
+// The role of the shard that a tensor or plane must lie in.
+std::string_view role_of(std::string_view name) {
+  return spec::is_assistants(name) ? assistant_role : target_role;
+}
+
+bool is_in(const Shard& shard, View view) { return view == View::mtp || shard.role == target_role; }
+
 Result<void> check_recipe(const Manifest& manifest, const std::vector<spec::Tensor>& registry) {
   if (manifest.recipe.vector != spec::WeightType::f32) {
     return refuse("recipe.vector: expected f32, found {}", name(manifest.recipe.vector));
@@ -47,9 +54,9 @@ Result<void> check_recipe(const Manifest& manifest, const std::vector<spec::Tens
                                   [&](const auto& r) { return r.name == tensor; });
     if (row == registry.end())
       return refuse("recipe.overrides.{}: the model has no such tensor", tensor);
-    if (row->tensor_class == spec::TensorClass::vector ||
-        type == manifest.recipe.of_class(row->tensor_class)) {
-      return refuse("recipe.overrides.{}: a {} is {} already and cannot be overridden by {}",
+    if (type == manifest.recipe.of_class(row->tensor_class) ||
+        !spec::may_be(row->tensor_class, type)) {
+      return refuse("recipe.overrides.{}: {}, whose class is {}, cannot be overridden by {}",
                     tensor, name(row->tensor_class),
                     name(manifest.recipe.of_class(row->tensor_class)), name(type));
     }
@@ -69,9 +76,9 @@ Result<void> check_tensor(const Manifest& manifest, const spec::Tensor& row,
                   name(manifest.recipe.of(row)), name(entry.type));
   }
   const std::vector<spec::PlaneLayout> planes = spec::planes(entry.type, entry.columns);
-  if (planes.empty())
-    return refuse("tensor {}: {} has no layout for {} columns", row.name, name(entry.type),
-                  row.columns);
+  if (planes.empty() || !spec::may_be(row.tensor_class, entry.type))
+    return refuse("tensor {}: {} has no layout for a {} of {} columns", row.name, name(entry.type),
+                  name(row.tensor_class), row.columns);
   if (entry.planes.size() != planes.size()) {
     return refuse("tensor {}: expected {} planes, found {}", row.name, planes.size(),
                   entry.planes.size());
@@ -85,6 +92,12 @@ Result<void> check_tensor(const Manifest& manifest, const spec::Tensor& row,
     if (plane.shard >= manifest.shards.size()) {
       return refuse("tensor {}: shard {} of {} does not exist", row.name, plane.shard,
                     manifest.shards.size());
+    }
+    const Shard& shard = manifest.shards[plane.shard];
+    if (shard.role != role_of(row.name)) {
+      return refuse(
+          "tensor {}: expected it in a shard of the role {}, found it in {} of the role {}",
+          row.name, role_of(row.name), shard.file, shard.role);
     }
     if (plane.shard != entry.planes[0].shard)
       return refuse("tensor {}: its planes lie in two shards", row.name);
@@ -112,8 +125,6 @@ std::vector<std::vector<SafetensorsEntry>> planes_by_shard(const Manifest& manif
 
 // The layout that the manifest's planes must have, which is the one that tiles the shard.
 Result<ShardLayout> check_shard(const Shard& shard, const std::vector<SafetensorsEntry>& planes) {
-  if (shard.role != target_role)
-    return refuse("shard {}: expected the role {}, found {}", shard.file, target_role, shard.role);
   if (planes.empty()) return refuse("shard {}: no tensor lies in it", shard.file);
   ShardLayout layout = lay_out_shard(planes);
   auto plane = planes.begin();
@@ -162,10 +173,15 @@ void append_pieces(LoadPlan& plan, const Shard& shard, uint32_t shard_index,
 
 }  // namespace
 
-Result<LoadPlan> make_load_plan(const Manifest& manifest) {
+Result<LoadPlan> make_load_plan(const Manifest& manifest, View view) {
+  if (view == View::mtp && !manifest.mtp) {
+    return fail(ErrorCode::not_found,
+                "{}: the artifact has no view mtp; export the model with its assistant",
+                manifest_file);
+  }
   TRY(check_bounds(manifest));
   TRY(check_files(manifest));
-  const std::vector<spec::Tensor> registry = spec::tensors(manifest.config);
+  const std::vector<spec::Tensor> registry = artifact::registry(manifest);
   TRY(check_recipe(manifest, registry));
   if (manifest.tensors.size() != registry.size()) {
     return refuse("expected {} tensors for its config, found {}", registry.size(),
@@ -173,12 +189,14 @@ Result<LoadPlan> make_load_plan(const Manifest& manifest) {
   }
   for (size_t i = 0; i < registry.size(); ++i)
     TRY(check_tensor(manifest, registry[i], manifest.tensors[i]));
-  LoadPlan plan;
+  LoadPlan plan{view, {}, {}, 0};
   const std::vector<std::vector<SafetensorsEntry>> planes = planes_by_shard(manifest);
   for (uint32_t i = 0; i < manifest.shards.size(); ++i) {
     TRY_ASSIGN(ShardLayout layout, check_shard(manifest.shards[i], planes[i]));
-    append_pieces(plan, manifest.shards[i], i, layout);
-    plan.bytes += layout.bytes;
+    if (is_in(manifest.shards[i], view)) {
+      append_pieces(plan, manifest.shards[i], i, layout);
+      plan.bytes += layout.bytes;
+    }
     plan.shard_headers.push_back(std::move(layout.header));
   }
   return plan;

@@ -1,5 +1,5 @@
-// The load plan: every piece of every shard in order, with its hash and where its bytes go. Any
-// loader, native or browser, carries it out as it is; nothing is transformed.
+// The load plan: every piece of every shard of a view in order, with its hash and where its bytes
+// go. Any loader, native or browser, carries it out as it is; nothing is transformed.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,16 @@ struct Piece {
 };
 
 struct LoadPlan {
-  std::vector<std::string> shard_headers;  // what each shard's file begins with
+  View view = View::plain;
+  std::vector<std::string> shard_headers;  // what each shard's file begins with, in any view
   std::vector<Piece> pieces;
-  uint64_t bytes = 0;  // of all shards
+  uint64_t bytes = 0;  // of the view's shards
 };
 
 // Checks that the manifest's fields agree with its config and with one another: exactly the tensors
 // of the registry, in its order, shapes and types; planes that tile their shards; as many pieces as
-// a shard's bytes make; file names that are safe and unlike; bounds that the config allows.
-Result<LoadPlan> make_load_plan(const Manifest& manifest);
+// a shard's bytes make; shards of one role; file names that are safe and unlike; bounds that the
+// config allows. Refuses a view that the manifest does not have.
+Result<LoadPlan> make_load_plan(const Manifest& manifest, View view = View::plain);
 
 }  // namespace tandem::artifact

@@ -1,16 +1,18 @@
 #include "artifact/manifest.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
+#include "spec/pair.h"
 
 namespace tandem::artifact {
 namespace {
 
 constexpr std::string_view schema = "tandem.artifact";
-// What the methods and views of this schema version are.
-const Json methods = {"decode", "prefill", "score"};
-const Json views = {"plain"};
+// The methods of the views in this schema version.
+const Json plain_methods = {"decode", "prefill", "score"};
+const Json mtp_methods = {"decode", "k2_round", "prefill", "score"};
 
 Json to_json(const TensorEntry& tensor) {
   Json planes = Json::array();
@@ -36,6 +38,42 @@ Json to_json(const Shard& shard) {
 
 Json to_json(const std::optional<BoundFile>& file) { return file ? to_json(*file) : Json(nullptr); }
 
+// The target's layer that each kind of the assistant's layers reads.
+Json donors_json(const spec::Config& target, const spec::AssistantConfig& assistant) {
+  Json donors = Json::object();
+  for (const spec::Layer& reader : assistant.text.layers) {
+    const uint32_t donor = target.donor(reader.kind).value_or(0);
+    donors[std::string(name(reader.kind))] = {{"layer", donor},
+                                              {"kv_heads", target.layers[donor].kv_heads},
+                                              {"head_dim", target.layers[donor].head_dim}};
+  }
+  return donors;
+}
+
+Json ordered_json(const Mtp& mtp) {
+  if (!mtp.config.ordered) return nullptr;
+  const spec::OrderedHead& head = *mtp.config.ordered;
+  return {{"centroids", head.centroids},
+          {"tokens_per_centroid", mtp.config.text.vocabulary / head.centroids},
+          {"top_k", head.top_k},
+          {"token_ordering_sha256", mtp.token_ordering.value_or(Digest()).hex()}};
+}
+
+Json to_json(const Mtp& mtp, const spec::Config& target) {
+  return {{"methods", mtp_methods},
+          {"config", Json::parse(spec::canonical_config(mtp.config), nullptr, false)},
+          {"donors", donors_json(target, mtp.config)},
+          {"window", mtp.config.text.window},
+          {"embedding_scale", double{std::sqrt(static_cast<float>(target.hidden))}},
+          {"ordered_embeddings", ordered_json(mtp)}};
+}
+
+Json views_json(const Manifest& manifest) {
+  Json views = {{"plain", {{"methods", plain_methods}}}};
+  if (manifest.mtp) views["mtp"] = to_json(*manifest.mtp, manifest.config);
+  return views;
+}
+
 tl::unexpected<Error> bad_value(const std::string& where, std::string_view expected,
                                 const Json& found) {
   return fail(ErrorCode::bad_value, "{}: expected {}, found {}", where, expected, found.dump());
@@ -50,7 +88,7 @@ Result<Digest> to_digest(const std::string& where, const std::string& text) {
 Result<spec::WeightType> read_type(JsonObject& object, std::string_view key) {
   TRY_ASSIGN(const std::string text, object.get<std::string>(key));
   const std::optional<spec::WeightType> type = spec::weight_type(text);
-  if (!type) return bad_value(object.where(key), "q4_0, q8_0, f16 or f32", text);
+  if (!type) return bad_value(object.where(key), "q4_0, q8_0, f16, f32 or u32", text);
   return *type;
 }
 
@@ -104,17 +142,45 @@ Result<std::optional<BoundFile>> read_optional_file(JsonObject& object, std::str
   return result;
 }
 
+// What follows from the two configs must be what follows from them.
+Result<Mtp> read_mtp(JsonObject object, const spec::Config& target) {
+  Mtp mtp;
+  TRY_ASSIGN(const JsonValue config, object.get<JsonValue>("config"));
+  TRY_ASSIGN(mtp.config,
+             spec::read_assistant_config(canonical_json(config.json()), object.where("config")));
+  TRY(spec::check_pair(target, mtp.config, object.where("config")));
+  TRY_ASSIGN(auto ordered, object.nullable<JsonObject>("ordered_embeddings"));
+  if (ordered && mtp.config.ordered) {
+    TRY_ASSIGN(mtp.token_ordering, read_digest(*ordered, "token_ordering_sha256"));
+  }
+  const Json derived = to_json(mtp, target);
+  for (const auto& [key, value] : derived.items()) TRY(expect(object, key, value));
+  TRY(object.finish());
+  return mtp;
+}
+
+Result<void> read_views(JsonObject views, Manifest& manifest) {
+  TRY_ASSIGN(JsonObject plain, views.get<JsonObject>(name(View::plain)));
+  TRY(expect(plain, "methods", plain_methods));
+  TRY(plain.finish());
+  TRY_ASSIGN(const auto mtp, views.find<JsonObject>(name(View::mtp)));
+  if (mtp) {
+    TRY_ASSIGN(manifest.mtp, read_mtp(*mtp, manifest.config));
+  }
+  return views.finish();
+}
+
 Result<Manifest> read_fields(JsonObject object) {
   Manifest manifest;
   TRY(expect(object, "schema", schema));
   TRY(expect(object, "schema_version", schema_version));
   TRY(expect(object, "layout_version", spec::layout_version));
   TRY(expect(object, "piece_bytes", piece_bytes));
-  TRY(expect(object, "methods", methods));
-  TRY(expect(object, "views", views));
   TRY_ASSIGN(const JsonValue config, object.get<JsonValue>("config"));
   TRY_ASSIGN(manifest.config,
              spec::read_config(canonical_json(config.json()), object.where("config")));
+  TRY_ASSIGN(const JsonObject views, object.get<JsonObject>("views"));
+  TRY(read_views(views, manifest));
   TRY_ASSIGN(const JsonObject recipe, object.get<JsonObject>("recipe"));
   TRY_ASSIGN(manifest.recipe, read_recipe(recipe));
   TRY_ASSIGN(const std::vector<JsonObject> tensors, object.get<std::vector<JsonObject>>("tensors"));
@@ -146,6 +212,16 @@ Result<void> expect(JsonObject& object, std::string_view key, const Json& expect
   return {};
 }
 
+std::string_view name(View view) { return view == View::plain ? "plain" : "mtp"; }
+
+std::vector<spec::Tensor> registry(const Manifest& manifest) {
+  std::vector<spec::Tensor> tensors = spec::tensors(manifest.config);
+  if (!manifest.mtp) return tensors;
+  for (spec::Tensor& tensor : spec::tensors(manifest.mtp->config))
+    tensors.push_back(std::move(tensor));
+  return tensors;
+}
+
 spec::WeightType Recipe::of_class(spec::TensorClass tensor_class) const {
   switch (tensor_class) {
     case spec::TensorClass::matrix:
@@ -154,6 +230,8 @@ spec::WeightType Recipe::of_class(spec::TensorClass tensor_class) const {
       return table;
     case spec::TensorClass::vector:
       return vector;
+    case spec::TensorClass::ids:
+      return spec::WeightType::u32;
   }
   return vector;
 }
@@ -219,8 +297,7 @@ std::string manifest_text(const Manifest& manifest) {
        {"schema_version", schema_version},
        {"layout_version", spec::layout_version},
        {"piece_bytes", piece_bytes},
-       {"methods", methods},
-       {"views", views},
+       {"views", views_json(manifest)},
        {"config", Json::parse(spec::canonical_config(manifest.config), nullptr, false)},
        {"recipe", to_json(manifest.recipe)},
        {"tensors", tensors},

@@ -19,12 +19,18 @@
 
 namespace tandem::artifact {
 
-inline constexpr uint32_t schema_version = 1;
+inline constexpr uint32_t schema_version = 2;
 inline constexpr uint64_t piece_bytes = 4 << 20;
 inline constexpr uint32_t default_input_bound = 512;
 inline constexpr uint32_t default_context_bound = 8960;
 
 inline constexpr std::string_view target_role = "target";
+inline constexpr std::string_view assistant_role = "assistant";
+
+// A part of an artifact that can be loaded: the target alone, or with its assistant.
+enum class View { plain, mtp };
+
+std::string_view name(View view);
 
 inline constexpr std::string_view manifest_file = "manifest.json";
 inline constexpr std::string_view receipt_file = "receipt.json";
@@ -65,7 +71,7 @@ struct TensorEntry {
 
 struct Shard {
   std::string file;
-  std::string role;  // target_role
+  std::string role;  // target_role or assistant_role, that of all its tensors
   uint64_t bytes = 0;
   std::vector<Digest>
       pieces;  // the sha256 of each piece_bytes of the file; the last may be shorter
@@ -73,10 +79,18 @@ struct Shard {
 // What stands for a whole shard: the sha256 of the concatenated digests of its pieces.
 Digest shard_digest(const Shard& shard);
 
+// What the view `mtp` adds. All else that the manifest says of it follows from the two configs.
+struct Mtp {
+  spec::AssistantConfig config;
+  // With ordered embeddings: of the plane's bytes, which TokenOrderingCheck has passed.
+  std::optional<Digest> token_ordering;
+};
+
 struct Manifest {
   spec::Config config;
+  std::optional<Mtp> mtp;
   Recipe recipe;
-  std::vector<TensorEntry> tensors;  // in the registry's order
+  std::vector<TensorEntry> tensors;  // in the registry's order, the assistant's last
   std::vector<Shard> shards;
   BoundFile tokenizer;
   Digest tokenizer_source;  // of the tokenizer.json that it was compiled from
@@ -85,6 +99,9 @@ struct Manifest {
   uint32_t input_bound = default_input_bound;  // rows of one step
   uint32_t context_bound = default_context_bound;
 };
+
+// The registry of all tensors that an artifact with these configs holds.
+std::vector<spec::Tensor> registry(const Manifest& manifest);
 
 std::string manifest_text(const Manifest& manifest);
 // Refuses text that is not the manifest_text of its result.

@@ -42,6 +42,31 @@ Result<IgnoredTensor> read_ignored(JsonObject object) {
   return tensor;
 }
 
+Result<std::vector<IgnoredTensor>> read_all_ignored(JsonObject& object) {
+  TRY_ASSIGN(const std::vector<JsonObject> entries, object.get<std::vector<JsonObject>>("ignored"));
+  std::vector<IgnoredTensor> ignored;
+  for (const JsonObject& entry : entries) {
+    TRY_ASSIGN(IgnoredTensor tensor, read_ignored(entry));
+    ignored.push_back(std::move(tensor));
+  }
+  return ignored;
+}
+
+Result<std::optional<ReceiptAssistant>> read_assistant(JsonObject& receipt) {
+  if (!receipt.has("assistant")) {
+    return fail(ErrorCode::missing_key, "{}: expected an object or null, found nothing",
+                receipt.where("assistant"));
+  }
+  TRY_ASSIGN(std::optional<JsonObject> object, receipt.nullable<JsonObject>("assistant"));
+  if (!object) return std::nullopt;
+  ReceiptAssistant assistant;
+  TRY_ASSIGN(assistant.config, read_digest(*object, "config_sha256"));
+  TRY_ASSIGN(assistant.sources, read_files(*object, "sources"));
+  TRY_ASSIGN(assistant.ignored, read_all_ignored(*object));
+  TRY(object->finish());
+  return assistant;
+}
+
 Result<Receipt> read_fields(JsonObject object) {
   Receipt receipt;
   TRY(expect(object, "schema", schema));
@@ -57,11 +82,8 @@ Result<Receipt> read_fields(JsonObject object) {
     TRY_ASSIGN(ReceiptShard shard, read_shard(entry));
     receipt.shards.push_back(std::move(shard));
   }
-  TRY_ASSIGN(const std::vector<JsonObject> ignored, object.get<std::vector<JsonObject>>("ignored"));
-  for (const JsonObject& entry : ignored) {
-    TRY_ASSIGN(IgnoredTensor tensor, read_ignored(entry));
-    receipt.ignored.push_back(std::move(tensor));
-  }
+  TRY_ASSIGN(receipt.ignored, read_all_ignored(object));
+  TRY_ASSIGN(receipt.assistant, read_assistant(object));
   TRY_ASSIGN(receipt.synthetic_seed, object.find<uint64_t>("synthetic_seed"));
   TRY(object.finish());
   if (receipt.synthetic_seed && !receipt.sources.empty()) {
@@ -71,6 +93,20 @@ Result<Receipt> read_fields(JsonObject object) {
   return receipt;
 }
 
+Json ignored_json(const std::vector<IgnoredTensor>& tensors) {
+  Json result = Json::array();
+  for (const IgnoredTensor& tensor : tensors)
+    result.push_back({{"name", tensor.name}, {"rule", tensor.rule}});
+  return result;
+}
+
+Json to_json(const std::optional<ReceiptAssistant>& assistant) {
+  if (!assistant) return nullptr;
+  return {{"config_sha256", assistant->config.hex()},
+          {"sources", files_json(assistant->sources)},
+          {"ignored", ignored_json(assistant->ignored)}};
+}
+
 // All fields but the digest, which is the sha256 of their canonical form.
 Json body(const Receipt& receipt) {
   Json shards = Json::array();
@@ -78,9 +114,6 @@ Json body(const Receipt& receipt) {
     shards.push_back(
         {{"file", shard.file}, {"bytes", shard.bytes}, {"digest", shard.digest.hex()}});
   }
-  Json ignored = Json::array();
-  for (const IgnoredTensor& tensor : receipt.ignored)
-    ignored.push_back({{"name", tensor.name}, {"rule", tensor.rule}});
   Json json = {{"schema", schema},
                {"schema_version", schema_version},
                {"exporter", receipt.exporter},
@@ -89,7 +122,8 @@ Json body(const Receipt& receipt) {
                {"files", files_json(receipt.files)},
                {"shards", shards},
                {"sources", files_json(receipt.sources)},
-               {"ignored", ignored}};
+               {"ignored", ignored_json(receipt.ignored)},
+               {"assistant", to_json(receipt.assistant)}};
   if (receipt.synthetic_seed) json["synthetic_seed"] = *receipt.synthetic_seed;
   return json;
 }

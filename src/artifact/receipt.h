@@ -24,6 +24,13 @@ struct IgnoredTensor {
   bool operator==(const IgnoredTensor&) const = default;
 };
 
+// The assistant's part of a receipt.
+struct ReceiptAssistant {
+  Digest config;  // of spec::canonical_config
+  std::vector<BoundFile> sources;
+  std::vector<IgnoredTensor> ignored;
+};
+
 struct Receipt {
   std::string exporter;  // "tandem 0.1.0"
   Digest config;         // of spec::canonical_config
@@ -32,6 +39,7 @@ struct Receipt {
   std::vector<ReceiptShard> shards;
   std::vector<BoundFile> sources;  // the checkpoint's files, by name
   std::vector<IgnoredTensor> ignored;
+  std::optional<ReceiptAssistant> assistant;  // if the artifact has one
   // Set where the weights are random numbers of this seed: there are no sources then, so nothing
   // that the artifact could ever be verified against.
   std::optional<uint64_t> synthetic_seed;

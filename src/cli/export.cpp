@@ -1,4 +1,4 @@
-// tandem export: a Hugging Face checkpoint to an artifact.
+// tandem export: a Hugging Face checkpoint, with its assistant's if there is one, to an artifact.
 #include "exporter/export.h"
 
 #include <fmt/format.h>
@@ -14,6 +14,7 @@ namespace {
 
 struct Flags {
   std::string checkpoint;
+  std::string assistant;
   std::string out;
   std::string matrix;
   std::string table;
@@ -72,6 +73,7 @@ void print_report(const Flags& flags, const exporter::ExportReport& report) {
 Result<void> run(Flags flags) {
   TRY(read_types(flags, flags.options.weights.recipe));
   flags.options.context_bound = flags.context_bound;
+  if (!flags.assistant.empty()) flags.options.assistant = flags.assistant;
   TRY_ASSIGN(const exporter::ExportReport report,
              exporter::export_checkpoint(flags.checkpoint, flags.out, flags.options,
                                          progress_bar("exporting")));
@@ -91,6 +93,8 @@ Command export_checkpoint(CLI::App& parent) {
   app->add_option("-o,--out", flags->out,
                   "The artifact folder to make; one that exists is not replaced")
       ->required();
+  app->add_option("--assistant", flags->assistant,
+                  "Folder of the model's MTP assistant, to go into the same artifact");
   const auto types = CLI::IsMember({"q4_0", "q8_0", "f16", "f32"});
   app->add_option("--matrix", flags->matrix, "Type of matrices (default: q4_0)")->check(types);
   app->add_option("--table", flags->table,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,31 +48,60 @@ void print_layers(const spec::Config& config) {
   }
 }
 
+uint64_t weight_count(const artifact::Manifest& manifest, bool of_assistant) {
+  uint64_t weights = 0;
+  for (const artifact::TensorEntry& tensor : manifest.tensors) {
+    if (tensor.type == spec::WeightType::u32) continue;
+    if (spec::is_assistants(tensor.name) == of_assistant)
+      weights += uint64_t{tensor.rows} * tensor.columns;
+  }
+  return weights;
+}
+
+void print_assistant(const artifact::Manifest& manifest) {
+  const spec::AssistantConfig& config = manifest.mtp->config;
+  fmt::print("assistant     {} parameters, {} layers, hidden {}, {} query heads, window {}\n",
+             weight_count(manifest, true), config.text.layers.size(), config.text.hidden,
+             config.text.heads, config.text.window);
+  for (const spec::LayerKind kind : {spec::LayerKind::sliding, spec::LayerKind::full}) {
+    const auto& layers = config.text.layers;
+    if (std::none_of(layers.begin(), layers.end(), [&](const auto& l) { return l.kind == kind; }))
+      continue;
+    fmt::print("  {:<18} reads the KV of layer {}\n", spec::name(kind),
+               manifest.config.donor(kind).value());
+  }
+  if (const std::optional<spec::OrderedHead>& head = config.ordered) {
+    fmt::print("  head               the top {} of {} centroids of {} tokens\n", head->top_k,
+               head->centroids, config.text.vocabulary / head->centroids);
+  }
+}
+
 void print_model(const artifact::Artifact& artifact) {
   const spec::Config& config = artifact.config();
   const artifact::Manifest& manifest = artifact.manifest();
   std::map<std::string_view, std::pair<uint64_t, uint64_t>> types;  // tensors and weights by type
-  uint64_t weights = 0;
   for (const artifact::TensorEntry& tensor : manifest.tensors) {
     auto& [tensors, values] = types[spec::name(tensor.type)];
     ++tensors;
     values += uint64_t{tensor.rows} * tensor.columns;
-    weights += uint64_t{tensor.rows} * tensor.columns;
   }
   fmt::print("artifact      {}\n", artifact.digest().hex());
   fmt::print("exported by   {}\n", artifact.receipt().exporter);
   if (const auto& seed = artifact.receipt().synthetic_seed)
     fmt::print("synthetic: random weights (seed {})\n", *seed);
-  fmt::print("parameters    {}\n", weights);
+  fmt::print("parameters    {}\n", weight_count(manifest, false));
   fmt::print("vocabulary    {}, hidden {}, {} query heads, per-layer inputs of {}\n",
              config.vocabulary, config.hidden, config.heads, config.per_layer_input);
   print_layers(config);
   fmt::print("positions     {}; context bound {}, input bound {}\n", config.max_positions,
              manifest.context_bound, manifest.input_bound);
+  if (manifest.mtp) print_assistant(manifest);
   for (const auto& [type, counts] : types) {
-    fmt::print("{:<13} {} tensors, {} weights\n", type, counts.first, counts.second);
+    fmt::print("{:<13} {} tensors, {} values\n", type, counts.first, counts.second);
   }
-  fmt::print("shards        {}, {}\n", manifest.shards.size(), megabytes(artifact.plan().bytes));
+  uint64_t bytes = 0;
+  for (const artifact::Shard& shard : manifest.shards) bytes += shard.bytes;
+  fmt::print("shards        {}, {}\n", manifest.shards.size(), megabytes(bytes));
 }
 
 void print_tensors(const artifact::Manifest& manifest) {

@@ -32,26 +32,26 @@ SourceRow locate(const BoundTensor& tensor, uint64_t row) {
 
 tl::unexpected<Error> refuse_weight(const SourceRow& row, spec::WeightType type) {
   return fail(ErrorCode::malformed_checkpoint,
-              "tensor {}: row {} holds a weight that is NaN, infinite or too large for {}",
+              "tensor {}: row {} holds a value that is NaN, infinite or out of range for {}",
               row.source->name, row.row, name(type));
 }
 
 // Converts rows in the order of the joined tensor, reading neighbours together.
 class RowConverter {
  public:
-  RowConverter(const Checkpoint& checkpoint, const BoundTensor& tensor, spec::WeightType type)
-      : checkpoint_(checkpoint), tensor_(tensor), type_(type), row_(tensor.row.columns) {}
+  RowConverter(const BoundTensor& tensor, spec::WeightType type)
+      : tensor_(tensor), type_(type), row_(tensor.row.columns) {}
 
   Result<RowReport> convert(uint64_t begin, uint64_t end, std::byte* values, uint64_t value_stride,
                             std::byte* scales, uint64_t scale_stride) {
     RowReport total;
     for (uint64_t r = begin; r < end;) {
       const SourceRow first = locate(tensor_, r);
-      const uint64_t row_bytes = row_.size() * weight_bytes(first.source->dtype);
+      const uint64_t row_bytes = row_.size() * value_bytes(first.source->dtype);
       const uint64_t count =
           std::min({first.rows_after + 1, end - r, std::max<uint64_t>(1, read_bytes / row_bytes)});
       raw_.resize(count * row_bytes);
-      TRY(checkpoint_.read(*first.source, first.row * row_bytes, raw_));
+      TRY(tensor_.checkpoint->read(*first.source, first.row * row_bytes, raw_));
       for (uint64_t i = 0; i < count; ++i, ++r) {
         widen(first.source->dtype, &raw_[i * row_bytes], row_);
         const uint64_t at = r - begin;
@@ -66,7 +66,6 @@ class RowConverter {
   }
 
  private:
-  const Checkpoint& checkpoint_;
   const BoundTensor& tensor_;
   spec::WeightType type_;
   std::vector<float> row_;
@@ -91,8 +90,7 @@ struct Outcome {
 
 }  // namespace
 
-Result<void> for_each_band(const Checkpoint& checkpoint, const BoundTensor& tensor,
-                           spec::WeightType type, unsigned threads,
+Result<void> for_each_band(const BoundTensor& tensor, spec::WeightType type, unsigned threads,
                            const std::function<Result<bool>(const Band&)>& use) {
   const std::vector<spec::PlaneLayout> planes = spec::planes(type, tensor.row.columns);
   const uint64_t value_stride = planes[0].bytes_per_row;
@@ -110,7 +108,7 @@ Result<void> for_each_band(const Checkpoint& checkpoint, const BoundTensor& tens
     parallel_for(
         count, 1,
         [&](uint64_t begin, uint64_t end) {
-          RowConverter converter(checkpoint, tensor, type);
+          RowConverter converter(tensor, type);
           outcome.add(begin,
                       converter.convert(first + begin, first + end,
                                         band.values.data() + begin * value_stride, value_stride,

@@ -21,8 +21,7 @@ struct Band {
 
 // Calls `use` with one band after the other until all rows are done or it returns false. A weight
 // that is not finite, or too large for the type, is refused by the name of its tensor.
-Result<void> for_each_band(const Checkpoint& checkpoint, const BoundTensor& tensor,
-                           spec::WeightType type, unsigned threads,
+Result<void> for_each_band(const BoundTensor& tensor, spec::WeightType type, unsigned threads,
                            const std::function<Result<bool>(const Band&)>& use);
 
 }  // namespace tandem::exporter

@@ -24,33 +24,30 @@ Result<std::map<std::string, const CheckpointTensor*>> by_short_name(const Check
 }
 
 Result<void> check_source(const CheckpointTensor& tensor, const spec::Source& source,
-                          bool is_vector) {
+                          spec::TensorClass tensor_class) {
+  const bool is_matrix =
+      tensor_class == spec::TensorClass::matrix || tensor_class == spec::TensorClass::table;
   std::vector<uint64_t> shape = {source.rows, source.columns};
-  if (is_vector) shape = {source.columns};
-  const bool is_scalar = is_vector && source.columns == 1 && tensor.shape.empty();
+  if (!is_matrix) shape = {source.columns};
+  const bool is_scalar = !is_matrix && source.columns == 1 && tensor.shape.empty();
   if (tensor.shape != shape && !is_scalar) {
     return fail(ErrorCode::malformed_checkpoint,
                 "tensor {}: expected the shape [{}] by config.json, found [{}]", tensor.name,
                 fmt::join(shape, ", "), fmt::join(tensor.shape, ", "));
   }
-  if (weight_bytes(tensor.dtype) == 0) {
-    return fail(ErrorCode::unsupported, "tensor {}: expected BF16, F16 or F32, found {}",
-                tensor.name, tensor.dtype);
+  const bool ids = tensor_class == spec::TensorClass::ids;
+  if (value_bytes(tensor.dtype) == 0 || holds_ids(tensor.dtype) != ids) {
+    return fail(ErrorCode::unsupported, "tensor {}: expected {}, found {}", tensor.name,
+                ids ? "I64 or I32" : "BF16, F16 or F32", tensor.dtype);
   }
   return {};
 }
 
-}  // namespace
-
-uint64_t BoundTensor::source_bytes() const {
-  uint64_t bytes = 0;
-  for (const CheckpointTensor& source : sources) bytes += source.bytes;
-  return bytes;
-}
-
-Result<Binding> bind(const Checkpoint& checkpoint, const spec::Config& config) {
+// `config` says which tensors beyond the registry may be left out.
+Result<Binding> bind_registry(const Checkpoint& checkpoint,
+                              const std::vector<spec::Tensor>& registry,
+                              const spec::Config& config) {
   TRY_ASSIGN(const auto found, by_short_name(checkpoint));
-  const std::vector<spec::Tensor> registry = spec::tensors(config);
   Binding binding;
   std::set<std::string> wanted;
   std::vector<std::string> missing;
@@ -73,15 +70,30 @@ Result<Binding> bind(const Checkpoint& checkpoint, const spec::Config& config) {
                 first_few(missing), first_few(extra));
   }
   for (const spec::Tensor& row : registry) {
-    BoundTensor tensor{row, {}};
+    BoundTensor tensor{row, {}, &checkpoint};
     for (const spec::Source& source : row.sources) {
       tensor.sources.push_back(*found.at(source.name));
-      TRY(check_source(tensor.sources.back(), source,
-                       row.tensor_class == spec::TensorClass::vector));
+      TRY(check_source(tensor.sources.back(), source, row.tensor_class));
     }
     binding.tensors.push_back(std::move(tensor));
   }
   return binding;
+}
+
+}  // namespace
+
+uint64_t BoundTensor::source_bytes() const {
+  uint64_t bytes = 0;
+  for (const CheckpointTensor& source : sources) bytes += source.bytes;
+  return bytes;
+}
+
+Result<Binding> bind(const Checkpoint& checkpoint, const spec::Config& config) {
+  return bind_registry(checkpoint, spec::tensors(config), config);
+}
+
+Result<Binding> bind(const Checkpoint& checkpoint, const spec::AssistantConfig& config) {
+  return bind_registry(checkpoint, spec::tensors(config), config.text);
 }
 
 }  // namespace tandem::exporter

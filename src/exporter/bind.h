@@ -1,4 +1,4 @@
-// Which tensors of a checkpoint become which tensors of the artifact.
+// Which tensors of which checkpoint become which tensors of the artifact.
 #pragma once
 
 #include <vector>
@@ -12,6 +12,7 @@ namespace tandem::exporter {
 struct BoundTensor {
   spec::Tensor row;  // of the registry
   std::vector<CheckpointTensor> sources;
+  const Checkpoint* checkpoint = nullptr;  // that holds the sources
 
   uint64_t source_bytes() const;
 };
@@ -23,6 +24,8 @@ struct Binding {
 
 // Finds every source tensor of the registry under its name and checks shape and dtype. What is
 // missing, and what the registry neither asks for nor ignores by rule, is refused by name.
+// The checkpoint must outlive the binding.
 Result<Binding> bind(const Checkpoint& checkpoint, const spec::Config& config);
+Result<Binding> bind(const Checkpoint& checkpoint, const spec::AssistantConfig& config);
 
 }  // namespace tandem::exporter

@@ -47,6 +47,15 @@ Result<void> refuse_stray_files(const std::filesystem::path& folder,
               *stray.begin(), listed_by);
 }
 
+template <class T, class Widen>
+void widen_each(const std::byte* bytes, std::span<float> values, Widen widen) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes + i * sizeof(value), sizeof(value));
+    values[i] = widen(value);
+  }
+}
+
 }  // namespace
 
 Result<Checkpoint> Checkpoint::open(const std::filesystem::path& folder) {
@@ -121,22 +130,24 @@ Result<void> Checkpoint::read(const CheckpointTensor& tensor, uint64_t offset,
   return files_[tensor.file].read(tensor.offset + offset, bytes);
 }
 
-uint32_t weight_bytes(std::string_view dtype) {
+uint32_t value_bytes(std::string_view dtype) {
   if (dtype == "BF16" || dtype == "F16") return 2;
-  return dtype == "F32" ? 4 : 0;
+  if (dtype == "F32" || dtype == "I32") return 4;
+  return dtype == "I64" ? 8 : 0;
 }
+
+bool holds_ids(std::string_view dtype) { return dtype == "I64" || dtype == "I32"; }
 
 void widen(std::string_view dtype, const std::byte* bytes, std::span<float> values) {
   if (dtype == "F32") {
     std::memcpy(values.data(), bytes, values.size_bytes());
     return;
   }
-  const bool bf16 = dtype == "BF16";
-  for (size_t i = 0; i < values.size(); ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, bytes + i * sizeof(bits), sizeof(bits));
-    values[i] = bf16 ? from_bf16(bits) : from_half(bits);
-  }
+  if (dtype == "BF16") widen_each<uint16_t>(bytes, values, from_bf16);
+  if (dtype == "F16") widen_each<uint16_t>(bytes, values, from_half);
+  const auto id = [](auto value) { return static_cast<float>(value); };
+  if (dtype == "I32") widen_each<int32_t>(bytes, values, id);
+  if (dtype == "I64") widen_each<int64_t>(bytes, values, id);
 }
 
 }  // namespace tandem::exporter

@@ -21,7 +21,7 @@ inline constexpr std::string_view index_file = "model.safetensors.index.json";
 
 struct CheckpointTensor {
   std::string name;
-  std::string dtype;  // "BF16", "F16", "F32", or any other of the format
+  std::string dtype;  // "BF16", "F16", "F32", "I64", or any other of the format
   std::vector<uint64_t> shape;
   uint32_t file = 0;  // index in Checkpoint::files
   uint64_t offset = 0;
@@ -57,10 +57,11 @@ class Checkpoint {
   std::map<std::string, CheckpointTensor> tensors_;
 };
 
-// The bytes of a value of a dtype that weights can have; 0 for any other.
-uint32_t weight_bytes(std::string_view dtype);
+// The bytes of a value of a dtype that weights or token ids can have; 0 for any other.
+uint32_t value_bytes(std::string_view dtype);
+bool holds_ids(std::string_view dtype);  // rather than weights
 
-// Widens `values.size()` weights of such a dtype, exactly.
+// Widens `values.size()` values of such a dtype, exactly (ids: up to 2^24, beyond to the nearest).
 void widen(std::string_view dtype, const std::byte* bytes, std::span<float> values);
 
 }  // namespace tandem::exporter

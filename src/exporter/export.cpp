@@ -1,11 +1,13 @@
 #include "exporter/export.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "base/error.h"
 #include "base/parallel.h"
 #include "exporter/metadata.h"
 #include "exporter/weights.h"
+#include "spec/pair.h"
 #include "text/generation_config.h"
 
 namespace tandem::exporter {
@@ -76,6 +78,44 @@ Result<std::vector<BoundFile>> hash_sources(const std::filesystem::path& folder,
   return sources;
 }
 
+// An assistant that fits the target.
+struct Assistant {
+  Texts texts;
+  spec::AssistantConfig config;
+  std::unique_ptr<const Checkpoint> checkpoint;  // which the binding points to
+  Binding binding;
+};
+
+Result<Assistant> open_assistant(const std::filesystem::path& folder, const Texts& target_texts,
+                                 const spec::Config& target) {
+  Assistant assistant;
+  TRY_ASSIGN(assistant.texts, read_texts(folder));
+  TRY_ASSIGN(assistant.config,
+             spec::read_assistant_config(assistant.texts.config, (folder / config_file).string()));
+  TRY(spec::check_pair(target, assistant.config, (folder / config_file).string()));
+  const Digest expected = sha256(target_texts.tokenizer), found = sha256(assistant.texts.tokenizer);
+  if (found != expected) {
+    return fail(ErrorCode::bad_value,
+                "{}: the assistant does not fit the target: expected the sha256 {} of the target's "
+                "tokenizer, found {}",
+                (folder / tokenizer_file).string(), expected.hex(), found.hex());
+  }
+  TRY_ASSIGN(Checkpoint checkpoint, Checkpoint::open(folder));
+  assistant.checkpoint = std::make_unique<const Checkpoint>(std::move(checkpoint));
+  TRY_ASSIGN(assistant.binding, bind(*assistant.checkpoint, assistant.config));
+  return assistant;
+}
+
+Result<artifact::ReceiptAssistant> assistant_receipt(const std::filesystem::path& folder,
+                                                     const Assistant& assistant, unsigned threads) {
+  artifact::ReceiptAssistant receipt;
+  receipt.config = sha256(spec::canonical_config(assistant.config));
+  TRY_ASSIGN(receipt.sources,
+             hash_sources(folder, *assistant.checkpoint, assistant.texts, threads));
+  receipt.ignored = assistant.binding.ignored;
+  return receipt;
+}
+
 Result<void> check_bounds(const ExportOptions& options, const spec::Config& config) {
   if (options.input_bound == 0)
     return fail(ErrorCode::invalid_argument, "input bound: expected at least 1, found 0");
@@ -103,26 +143,38 @@ Result<ExportReport> export_checkpoint(const std::filesystem::path& folder,
   }
   TRY(check_bounds(options, config));
   TRY_ASSIGN(const Checkpoint checkpoint, Checkpoint::open(folder));
-  TRY_ASSIGN(Binding binding, bind(checkpoint, config));
-  TRY(check_options(options.weights.recipe, binding.tensors));
+  TRY_ASSIGN(const Binding binding, bind(checkpoint, config));
+  std::vector<BoundTensor> tensors = binding.tensors;
+  std::vector<artifact::IgnoredTensor> ignored = binding.ignored;
+  std::optional<Assistant> assistant;
+  if (options.assistant) {
+    TRY_ASSIGN(assistant, open_assistant(*options.assistant, texts, config));
+    const Binding& own = assistant->binding;
+    tensors.insert(tensors.end(), own.tensors.begin(), own.tensors.end());
+    ignored.insert(ignored.end(), own.ignored.begin(), own.ignored.end());
+  }
+  TRY(check_options(options.weights.recipe, tensors));
   TRY_ASSIGN(const std::string tokenizer, compile_tokenizer(texts, config));
   TRY_ASSIGN(Publication publication, Publication::begin(out));
 
   Manifest manifest = begin_manifest(config, texts, tokenizer);
   manifest.input_bound = options.input_bound;
   if (options.context_bound) manifest.context_bound = *options.context_bound;
-  TRY_ASSIGN(std::vector<BoundFile> sources,
-             hash_sources(folder, checkpoint, texts, options.weights.threads));
-  TRY_ASSIGN(
-      std::vector<TensorReport> reports,
-      write_weights(checkpoint, binding.tensors, options.weights, publication, manifest, progress));
-  TRY_ASSIGN(const artifact::LoadPlan plan, make_load_plan(manifest));
+  if (assistant) manifest.mtp = artifact::Mtp{assistant->config, std::nullopt};
+  const unsigned threads = options.weights.threads;
   artifact::Receipt receipt;
-  receipt.sources = std::move(sources);
   receipt.ignored = binding.ignored;
+  TRY_ASSIGN(receipt.sources, hash_sources(folder, checkpoint, texts, threads));
+  if (assistant) {
+    TRY_ASSIGN(receipt.assistant, assistant_receipt(*options.assistant, *assistant, threads));
+  }
+  TRY_ASSIGN(std::vector<TensorReport> reports,
+             write_weights(tensors, options.weights, publication, manifest, progress));
+  TRY_ASSIGN(const artifact::LoadPlan plan,
+             make_load_plan(manifest, assistant ? artifact::View::mtp : artifact::View::plain));
   TRY(publish(publication, manifest, texts, tokenizer, std::move(receipt)));
   return ExportReport{sha256(manifest_text(manifest)), plan.bytes, manifest.recipe,
-                      std::move(reports), std::move(binding.ignored)};
+                      std::move(reports), std::move(ignored)};
 }
 
 }  // namespace tandem::exporter

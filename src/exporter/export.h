@@ -1,4 +1,4 @@
-// Export of a Hugging Face checkpoint to an artifact.
+// Export of a Hugging Face checkpoint, alone or with its assistant's, to an artifact.
 #pragma once
 
 #include <filesystem>
@@ -12,6 +12,7 @@
 namespace tandem::exporter {
 
 struct ExportOptions {
+  std::optional<std::filesystem::path> assistant;  // the folder of its checkpoint
   WeightOptions weights;
   uint32_t input_bound = artifact::default_input_bound;
   // Default: 8960, or what the config allows if that is less.
@@ -23,7 +24,7 @@ struct ExportReport {
   uint64_t bytes = 0;  // of its shards
   artifact::Recipe recipe;
   std::vector<TensorReport> tensors;
-  std::vector<artifact::IgnoredTensor> ignored;
+  std::vector<artifact::IgnoredTensor> ignored;  // the assistant's last
 };
 
 // Publishes the artifact folder `out`, which must not exist. Nothing is left of an export that

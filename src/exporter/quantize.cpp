@@ -14,6 +14,7 @@ using spec::block_columns;
 
 constexpr float smallest_normal_half = 0x1p-14f;
 constexpr float largest_half = 65504;
+constexpr float largest_id = 0x1p24f;
 
 // A block's scale: as it is stored, and the reciprocal that its weights are multiplied with.
 struct Scale {
@@ -110,6 +111,17 @@ void convert_f32(std::span<const float> row, std::byte* values, RowReport& repor
   std::memcpy(values, row.data(), row.size_bytes());
 }
 
+void convert_ids(std::span<const float> row, std::byte* values, RowReport& report) {
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (!(row[i] >= 0 && row[i] <= largest_id)) {
+      report.finite = false;
+      return;
+    }
+    const uint32_t id = static_cast<uint32_t>(row[i]);
+    std::memcpy(values + i * sizeof(id), &id, sizeof(id));
+  }
+}
+
 }  // namespace
 
 RowReport convert_row(spec::WeightType type, std::span<const float> row,
@@ -134,6 +146,9 @@ RowReport convert_row(spec::WeightType type, std::span<const float> row,
       break;
     case spec::WeightType::f32:
       convert_f32(row, values.data(), report);
+      break;
+    case spec::WeightType::u32:
+      convert_ids(row, values.data(), report);
       break;
   }
   return report;

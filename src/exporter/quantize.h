@@ -15,7 +15,7 @@ namespace tandem::exporter {
 
 struct RowReport {
   uint64_t raised = 0;  // scales (or f16 values) that would have been subnormal
-  bool finite = true;   // all weights are, and every scale and value fits fp16
+  bool finite = true;   // all weights are, and every scale, value and id fits its type
   bool exact = true;    // the stored weights equal the given ones
 
   RowReport& operator+=(const RowReport& other) {
@@ -31,7 +31,8 @@ struct RowReport {
 // GGML's rules:
 //   q4_0  d = (the first weight of largest magnitude) / -8, q = min(15, trunc(x / d + 8.5))
 //   q8_0  d = (largest magnitude) / 127, q = x / d rounded half away from zero
-// where the division is by d before it is rounded to fp16. What is not `finite` has unspecified
+// where the division is by d before it is rounded to fp16. Token ids (u32) pass as floats, which
+// hold every id up to 2^24 exactly. What is not `finite` has unspecified
 // bytes.
 RowReport convert_row(spec::WeightType type, std::span<const float> row,
                       std::span<std::byte> values, std::span<std::byte> scales);

@@ -11,7 +11,7 @@ using spec::TensorClass;
 using spec::WeightType;
 
 bool holds(WeightType type, const spec::Tensor& tensor) {
-  return !spec::planes(type, tensor.columns).empty();
+  return !spec::planes(type, tensor.columns).empty() && spec::may_be(tensor.tensor_class, type);
 }
 
 }  // namespace
@@ -26,9 +26,10 @@ Result<void> check_options(const RecipeOptions& options, const std::vector<Bound
                   "recipe: the model has no tensor {}; its names are like embedding, layers.0.qkv",
                   tensor_name);
     }
-    if (found->row.tensor_class == TensorClass::vector && type != WeightType::f32) {
+    if (!spec::may_be(found->row.tensor_class, type)) {
       return fail(ErrorCode::invalid_argument,
-                  "recipe: {} is a vector, which is always f32, found {}", tensor_name, name(type));
+                  "recipe: {} is a tensor of class {}, which cannot be {}", tensor_name,
+                  name(found->row.tensor_class), name(type));
     }
     if (!holds(type, found->row)) {
       return fail(ErrorCode::invalid_argument,
@@ -46,19 +47,20 @@ Result<artifact::Recipe> make_recipe(
   bool tables_on_grid = true;
   for (const BoundTensor& tensor : tensors) {
     const spec::Tensor& row = tensor.row;
-    WeightType type = WeightType::f32;
+    const bool is_table = row.tensor_class == TensorClass::table;
+    const bool is_matrix = row.tensor_class == TensorClass::matrix;
+    WeightType type = artifact::Recipe().of_class(row.tensor_class);
     if (const auto own = options.tensors.find(row.name); own != options.tensors.end()) {
       type = own->second;
-    } else if (row.tensor_class != TensorClass::vector) {
-      const std::optional<WeightType> asked =
-          row.tensor_class == TensorClass::matrix ? options.matrix : options.table;
+    } else if (is_table || is_matrix) {
+      const std::optional<WeightType> asked = is_matrix ? options.matrix : options.table;
       type = asked.value_or(WeightType::q4_0);
       if (!holds(type, row)) {
         type = WeightType::f16;
-      } else if (row.tensor_class == TensorClass::table && !asked) {
+      } else if (!asked && (is_table || spec::is_assistants(row.name))) {
         TRY_ASSIGN(const bool exact, on_grid(tensor));
-        if (!exact) type = WeightType::q8_0;
-        tables_on_grid = tables_on_grid && exact;
+        if (!exact) type = is_table ? WeightType::q8_0 : WeightType::f16;
+        tables_on_grid = tables_on_grid && (exact || is_matrix);
       }
     }
     types.push_back(type);

@@ -12,9 +12,9 @@
 
 namespace tandem::exporter {
 
-// What a caller asks for. A class without a type: q4_0 for matrices; for tables q4_0 where all
-// weights lie exactly on that grid, else q8_0. Vectors are always f32. Tensors whose columns a
-// class's type cannot hold are f16.
+// What a caller asks for. A class without a type: q4_0 for matrices, but f16 for an assistant's
+// that do not lie exactly on that grid; for tables q4_0 where all weights lie on it, else q8_0.
+// Vectors are always f32. Tensors whose columns a class's type cannot hold are f16.
 struct RecipeOptions {
   std::optional<spec::WeightType> matrix;
   std::optional<spec::WeightType> table;
@@ -25,7 +25,7 @@ struct RecipeOptions {
 // Refuses options that name no tensor of the model or ask for what cannot be.
 Result<void> check_options(const RecipeOptions& options, const std::vector<BoundTensor>& tensors);
 
-// The recipe for checked options. `on_grid` tells whether a table's weights lie on the Q4_0 grid;
+// The recipe for checked options. `on_grid` tells whether a tensor's weights lie on the Q4_0 grid;
 // it is asked only where that decides.
 Result<artifact::Recipe> make_recipe(
     const RecipeOptions& options, const std::vector<BoundTensor>& tensors,

@@ -14,10 +14,10 @@ constexpr uint64_t pending_bytes = 16 * piece_bytes;
 
 }  // namespace
 
-Result<ShardWriter> ShardWriter::create(Publication& publication, const std::string& file,
+Result<ShardWriter> ShardWriter::create(Publication& publication, const artifact::Shard& shard,
                                         unsigned threads) {
-  TRY_ASSIGN(OutputFile output, publication.create(file));
-  return ShardWriter(std::move(output), file, threads);
+  TRY_ASSIGN(OutputFile output, publication.create(shard.file));
+  return ShardWriter(std::move(output), shard, threads);
 }
 
 Result<void> ShardWriter::write(std::span<const std::byte> bytes) {

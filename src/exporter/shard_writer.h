@@ -13,7 +13,8 @@ namespace tandem::exporter {
 
 class ShardWriter {
  public:
-  static Result<ShardWriter> create(Publication& publication, const std::string& file,
+  // `shard` has a file and a role.
+  static Result<ShardWriter> create(Publication& publication, const artifact::Shard& shard,
                                     unsigned threads);
 
   Result<void> write(std::span<const std::byte> bytes);
@@ -23,10 +24,8 @@ class ShardWriter {
   Result<artifact::Shard> finish();
 
  private:
-  ShardWriter(OutputFile file, std::string name, unsigned threads)
-      : file_(std::move(file)),
-        threads_(threads),
-        shard_{std::move(name), std::string(artifact::target_role), 0, {}} {}
+  ShardWriter(OutputFile file, const artifact::Shard& shard, unsigned threads)
+      : file_(std::move(file)), threads_(threads), shard_{shard.file, shard.role, 0, {}} {}
 
   Result<void> flush();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "artifact/shard_layout.h"
+#include "artifact/token_ordering.h"
 #include "base/error.h"
 #include "exporter/bands.h"
 
@@ -37,10 +38,11 @@ void close_shard(Manifest& manifest, size_t first, std::vector<std::string>& hea
       plane.offset = (entry++)->offset;
     }
   }
-  manifest.shards.push_back({fmt::format("shard-{:05}.safetensors", manifest.shards.size()),
-                             std::string(artifact::target_role),
-                             0,
-                             {}});
+  const std::string_view role = spec::is_assistants(manifest.tensors[first].name)
+                                    ? artifact::assistant_role
+                                    : artifact::target_role;
+  manifest.shards.push_back(
+      {fmt::format("shard-{:05}.safetensors", manifest.shards.size()), std::string(role), 0, {}});
   headers.push_back(std::move(layout.header));
 }
 
@@ -50,14 +52,17 @@ std::vector<std::string> lay_out(Manifest& manifest, const std::vector<BoundTens
   std::vector<std::string> headers;
   size_t first = 0;
   uint64_t filled = 0;
-  for (const auto& [row, sources] : tensors) {
+  for (const BoundTensor& bound : tensors) {
+    const spec::Tensor& row = bound.row;
     TensorEntry tensor{row.name, manifest.recipe.of(row), row.rows, row.columns, {}};
     uint64_t bytes = 0;
     for (const spec::PlaneLayout& plane : spec::planes(tensor.type, tensor.columns)) {
       tensor.planes.push_back({std::string(plane.suffix), 0, 0});
       bytes += plane.bytes_per_row * row.rows;
     }
-    if (filled != 0 && filled + bytes > shard_bytes) {
+    const bool other_role = filled != 0 && spec::is_assistants(row.name) !=
+                                               spec::is_assistants(manifest.tensors.back().name);
+    if (other_role || (filled != 0 && filled + bytes > shard_bytes)) {
       close_shard(manifest, first, headers);
       first = manifest.tensors.size();
       filled = 0;
@@ -71,12 +76,9 @@ std::vector<std::string> lay_out(Manifest& manifest, const std::vector<BoundTens
 
 class TensorWriter {
  public:
-  TensorWriter(const Checkpoint& checkpoint, const WeightOptions& options,
-               const artifact::Progress& progress, uint64_t total_bytes)
-      : checkpoint_(checkpoint),
-        options_(options),
-        progress_(progress),
-        total_bytes_(total_bytes) {}
+  TensorWriter(const WeightOptions& options, const artifact::Progress& progress,
+               uint64_t total_bytes)
+      : options_(options), progress_(progress), total_bytes_(total_bytes) {}
 
   Result<TensorReport> write(const BoundTensor& tensor, const TensorEntry& entry,
                              ShardWriter& shard) {
@@ -99,32 +101,46 @@ class TensorWriter {
       return true;
     };
     TRY(shard.pad_to(entry.planes[0].offset));
-    TRY(for_each_band(checkpoint_, tensor, entry.type, options_.threads, write_values));
+    TRY(for_each_band(tensor, entry.type, options_.threads, write_values));
     if (has_scales) TRY(shard.pad_to(entry.planes[1].offset));
     if (keep_scales) TRY(shard.write(scales));
     if (has_scales && !keep_scales) {
-      TRY(for_each_band(checkpoint_, tensor, entry.type, options_.threads, write_scales));
+      TRY(for_each_band(tensor, entry.type, options_.threads, write_scales));
     }
     done_bytes_ += tensor.source_bytes();
     return TensorReport{entry.name, entry.type, report.exact, report.raised};
   }
 
  private:
-  const Checkpoint& checkpoint_;
   const WeightOptions& options_;
   const artifact::Progress& progress_;
   uint64_t total_bytes_;
   uint64_t done_bytes_ = 0;  // of the tensors before
 };
 
-Result<bool> lies_on_q4_0_grid(const Checkpoint& checkpoint, const BoundTensor& tensor,
-                               unsigned threads) {
+Result<bool> lies_on_q4_0_grid(const BoundTensor& tensor, unsigned threads) {
   bool exact = true;
   const auto check = [&](const Band& band) -> Result<bool> {
     return exact = exact && band.report.exact;
   };
-  TRY(for_each_band(checkpoint, tensor, spec::WeightType::q4_0, threads, check));
+  TRY(for_each_band(tensor, spec::WeightType::q4_0, threads, check));
   return exact;
+}
+
+// The certificate of the token ordering, if there is one among the tensors.
+Result<std::optional<Digest>> certify_token_ordering(const std::vector<BoundTensor>& tensors) {
+  for (const BoundTensor& tensor : tensors) {
+    if (tensor.row.tensor_class != spec::TensorClass::ids) continue;
+    artifact::TokenOrderingCheck check(tensor.row.columns);
+    const auto add = [&](const Band& band) -> Result<bool> {
+      TRY(check.add(band.values));
+      return true;
+    };
+    TRY(for_each_band(tensor, spec::WeightType::u32, 1, add));
+    TRY_ASSIGN(const Digest digest, check.finish());
+    return digest;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -135,7 +151,7 @@ Result<void> write_shards(const std::vector<BoundTensor>& tensors, const WeightO
   size_t next = 0;
   for (uint32_t index = 0; index < manifest.shards.size(); ++index) {
     TRY_ASSIGN(ShardWriter shard,
-               ShardWriter::create(publication, manifest.shards[index].file, options.threads));
+               ShardWriter::create(publication, manifest.shards[index], options.threads));
     TRY(shard.write(std::as_bytes(std::span(headers[index]))));
     for (; next < tensors.size() && manifest.tensors[next].planes[0].shard == index; ++next) {
       TRY(write(tensors[next], manifest.tensors[next], shard));
@@ -145,18 +161,20 @@ Result<void> write_shards(const std::vector<BoundTensor>& tensors, const WeightO
   return {};
 }
 
-Result<std::vector<TensorReport>> write_weights(const Checkpoint& checkpoint,
-                                                const std::vector<BoundTensor>& tensors,
+Result<std::vector<TensorReport>> write_weights(const std::vector<BoundTensor>& tensors,
                                                 const WeightOptions& options,
                                                 Publication& publication, Manifest& manifest,
                                                 const artifact::Progress& progress) {
   const auto on_grid = [&](const BoundTensor& tensor) {
-    return lies_on_q4_0_grid(checkpoint, tensor, options.threads);
+    return lies_on_q4_0_grid(tensor, options.threads);
   };
+  if (manifest.mtp) {
+    TRY_ASSIGN(manifest.mtp->token_ordering, certify_token_ordering(tensors));
+  }
   TRY_ASSIGN(manifest.recipe, make_recipe(options.recipe, tensors, on_grid));
   uint64_t total_bytes = 0;
   for (const BoundTensor& tensor : tensors) total_bytes += tensor.source_bytes();
-  TensorWriter writer(checkpoint, options, progress, total_bytes);
+  TensorWriter writer(options, progress, total_bytes);
   std::vector<TensorReport> reports;
   const auto write = [&](const BoundTensor& tensor, const TensorEntry& entry,
                          ShardWriter& shard) -> Result<void> {

@@ -37,10 +37,9 @@ Result<void> write_shards(const std::vector<BoundTensor>& tensors, const WeightO
                           Publication& publication, artifact::Manifest& manifest,
                           const WriteTensor& write);
 
-// Writes all shards to the publication and fills the manifest's recipe, tensors and shards.
-// Progress counts bytes of the checkpoint.
-Result<std::vector<TensorReport>> write_weights(const Checkpoint& checkpoint,
-                                                const std::vector<BoundTensor>& tensors,
+// Writes all shards to the publication and fills the manifest's recipe, tensors and shards, and the
+// certificate of the token ordering. Progress counts bytes of the checkpoints.
+Result<std::vector<TensorReport>> write_weights(const std::vector<BoundTensor>& tensors,
                                                 const WeightOptions& options,
                                                 Publication& publication,
                                                 artifact::Manifest& manifest,

@@ -30,7 +30,7 @@ struct Rows {
   Floats per_layer_inputs;  // [layer][row][width]
 };
 
-class ReferenceSequence : public Sequence {
+class ReferenceSequence : public HiddenSequence {
  public:
   explicit ReferenceSequence(const Reference& model);
 
@@ -43,6 +43,7 @@ class ReferenceSequence : public Sequence {
   uint32_t in_flight() const override { return static_cast<uint32_t>(rounds_.size()); }
   Result<std::optional<Round>> harvest(bool wait) override;
   Result<std::vector<float>> logits() override { return logits_; }
+  const Floats& hidden() const override { return hidden_; }
   Result<void> score(std::span<const uint32_t> ids, const LogitsSink& sink,
                      const Trace& trace) override;
   Result<KvRows> kv(uint32_t layer, uint32_t begin, uint32_t end) override;
@@ -87,6 +88,7 @@ class ReferenceSequence : public Sequence {
   uint32_t written_ = 0;  // positions that have been written
   ops::Step step_;
   Floats logits_;
+  Floats hidden_;
   std::deque<std::optional<Round>> rounds_;
 };
 
@@ -222,6 +224,7 @@ void ReferenceSequence::round(Rows rows) {
   keep_last_row(rows);
   for (uint32_t i = config_.owning_layers(); i < config_.layers.size(); ++i) layer(i, rows);
   logits_ = head(rows);
+  hidden_ = rows.normed;
   const uint32_t token = ops::sample_reference(
       request_.sampling, request_.biases, std::span(timeline_).first(step_.position + 1), logits_);
   step_ =
@@ -312,12 +315,14 @@ Result<std::unique_ptr<Reference>> Reference::open(const spec::Config& config,
                                                    const TensorTypes& types,
                                                    const Capacity& capacity) {
   TRY(check_capacity(config, capacity));
-  TRY_ASSIGN(HostWeights weights, HostWeights::make(config, types));
+  TRY_ASSIGN(HostWeights weights, HostWeights::make(spec::tensors(config), types));
   return std::unique_ptr<Reference>(new Reference(config, capacity, std::move(weights)));
 }
 
-Result<std::unique_ptr<Sequence>> Reference::sequence() {
-  return std::unique_ptr<Sequence>(new ReferenceSequence(*this));
+Result<std::unique_ptr<Sequence>> Reference::sequence() { return hidden_sequence(); }
+
+Result<std::unique_ptr<HiddenSequence>> Reference::hidden_sequence() {
+  return std::unique_ptr<HiddenSequence>(new ReferenceSequence(*this));
 }
 
 }  // namespace tandem::model

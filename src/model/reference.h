@@ -10,6 +10,13 @@
 
 namespace tandem::model {
 
+// A sequence that also keeps what an assistant starts from.
+class HiddenSequence : public Sequence {
+ public:
+  // The final-normed hidden state of the row that the last round chose its token from.
+  virtual const std::vector<float>& hidden() const = 0;
+};
+
 class Reference : public Model {
  public:
   static Result<std::unique_ptr<Reference>> open(const spec::Config& config,
@@ -23,6 +30,7 @@ class Reference : public Model {
     return weights_.write(plane, offset, bytes);
   }
   Result<std::unique_ptr<Sequence>> sequence() override;
+  Result<std::unique_ptr<HiddenSequence>> hidden_sequence();
 
   const HostWeights& weights() const { return weights_; }
 

@@ -80,9 +80,10 @@ Result<void> DeviceWeights::write(std::string_view name, uint64_t offset,
   return {};
 }
 
-Result<HostWeights> HostWeights::make(const spec::Config& config, const TensorTypes& types) {
+Result<HostWeights> HostWeights::make(const std::vector<spec::Tensor>& tensors,
+                                      const TensorTypes& types) {
   HostWeights weights;
-  for (const spec::Tensor& tensor : spec::tensors(config)) {
+  for (const spec::Tensor& tensor : tensors) {
     const auto type = types.find(tensor.name);
     const std::vector<spec::PlaneLayout> layout = type == types.end()
                                                       ? std::vector<spec::PlaneLayout>{}

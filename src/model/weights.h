@@ -44,7 +44,8 @@ class DeviceWeights {
 
 class HostWeights {
  public:
-  static Result<HostWeights> make(const spec::Config& config, const TensorTypes& types);
+  static Result<HostWeights> make(const std::vector<spec::Tensor>& tensors,
+                                  const TensorTypes& types);
 
   Result<void> write(std::string_view plane, uint64_t offset, std::span<const std::byte> bytes);
 

@@ -77,6 +77,11 @@ void dequantize_row(const HostMatrix& matrix, uint32_t row, std::span<float> out
       std::memcpy(out.data(), matrix.values.data() + first_value * sizeof(float),
                   matrix.columns * sizeof(float));
       return;
+    case spec::WeightType::u32:
+      for (uint32_t c = 0; c < matrix.columns; ++c) {
+        out[c] = static_cast<float>(load<uint32_t>(matrix.values, first_value + c));
+      }
+      return;
   }
 }
 

@@ -67,7 +67,7 @@ struct HostMatrix {
   std::span<const std::byte> values;
   std::span<const std::byte> scales;
 };
-// Writes the weights of one row, exactly.
+// Writes the weights of one row, exactly; token ids as the numbers that they are.
 void dequantize_row(const HostMatrix& matrix, uint32_t row, std::span<float> out);
 
 enum class KvType { f16, f32 };

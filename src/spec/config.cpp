@@ -1,4 +1,5 @@
-// Reads and writes the geometry of a Gemma 4 text model in Hugging Face's config.json form.
+// Reads and writes the geometry of a Gemma 4 text model and of its assistant in Hugging Face's
+// config.json form.
 #include "spec/config.h"
 
 #include <algorithm>
@@ -56,6 +57,9 @@ constexpr std::string_view multimodal_keys[] = {"audio_config",
                                                 "video_token_id",
                                                 "vision_config",
                                                 "vision_soft_tokens_per_image"};
+
+// Whose layers a config describes: an assistant's own no K/V.
+enum class Part { target, assistant };
 
 template <class T>
 tl::unexpected<Error> contradiction(const std::string& first, const T& first_value,
@@ -322,20 +326,33 @@ Result<std::array<Layer, 2>> read_attention(JsonObject& text, const std::vector<
   return layers;
 }
 
-Result<std::vector<Layer>> read_layers(JsonObject& text, uint32_t heads) {
+// How many of the first layers own K/V.
+Result<uint32_t> read_owning(JsonObject& text, uint32_t layers, Part part) {
+  constexpr std::string_view key = "num_kv_shared_layers";
+  TRY_ASSIGN(const auto given, text.nullable<uint32_t>(key));
+  const uint32_t shared = given.value_or(0);
+  if (part == Part::assistant) {
+    if (shared == layers) return 0;
+    return fail(ErrorCode::unsupported,
+                "{}: expected all {} layers of the assistant, which reads the target's K/V, found "
+                "{}",
+                text.where(key), layers, shared);
+  }
+  if (shared < layers) return layers - shared;
+  return fail(ErrorCode::bad_value,
+              "{}: expected less than the {} layers, as one must own its K/V, found {}",
+              text.where(key), layers, shared);
+}
+
+Result<std::vector<Layer>> read_layers(JsonObject& text, uint32_t heads, Part part) {
   TRY_ASSIGN(const std::vector<LayerKind> kinds, read_layer_kinds(text));
   TRY_ASSIGN(const auto by_kind, read_attention(text, kinds, heads));
   TRY_ASSIGN(const uint32_t intermediate, read_size(text, "intermediate_size", 4, max_width, 4));
   TRY_ASSIGN(const bool double_wide, read_flag(text, "use_double_wide_mlp"));
-  TRY_ASSIGN(const auto shared, text.nullable<uint32_t>("num_kv_shared_layers"));
   const uint32_t count = static_cast<uint32_t>(kinds.size());
-  if (shared.value_or(0) >= count) {
-    return fail(ErrorCode::bad_value,
-                "{}: expected less than the {} layers, as one must own its K/V, found {}",
-                text.where("num_kv_shared_layers"), count, *shared);
-  }
-  const uint32_t owning = count - shared.value_or(0);
+  TRY_ASSIGN(const uint32_t owning, read_owning(text, count, part));
   std::array<std::optional<uint32_t>, 2> donor;
+  if (part == Part::assistant) donor = {of_target, of_target};
   std::vector<Layer> layers;
   for (uint32_t i = 0; i < count; ++i) {
     Layer layer = by_kind[size_t(kinds[i])];
@@ -345,10 +362,11 @@ Result<std::vector<Layer>> read_layers(JsonObject& text, uint32_t heads) {
     if (!last_owner) {
       return fail(ErrorCode::bad_value,
                   "{}: {} leaves no {} layer that owns K/V for layer {} to read",
-                  text.where("num_kv_shared_layers"), *shared, name(kinds[i]), i);
+                  text.where("num_kv_shared_layers"), count - owning, name(kinds[i]), i);
     }
     layer.kv_layer = *last_owner;
-    layer.intermediate = double_wide && !owns ? 2 * intermediate : intermediate;
+    // transformers doubles nothing where no layer owns K/V.
+    layer.intermediate = double_wide && !owns && owning > 0 ? 2 * intermediate : intermediate;
     layer.key_is_value = layer.key_is_value && owns;
     layers.push_back(layer);
   }
@@ -368,7 +386,7 @@ Result<uint32_t> read_per_layer_input(JsonObject& text, uint32_t vocabulary) {
                       4);
 }
 
-Result<Config> read_text(JsonObject& text) {
+Result<Config> read_text(JsonObject& text, Part part) {
   TRY(check_text_features(text));
   Config config;
   TRY_ASSIGN(config.vocabulary, read_size(text, "vocab_size", 1, max_vocabulary));
@@ -381,7 +399,7 @@ Result<Config> read_text(JsonObject& text) {
   TRY_ASSIGN(config.rms_norm_epsilon, read_positive(text, "rms_norm_eps", epsilon.value_or(1e-6)));
   TRY_ASSIGN(config.softcap, text.nullable<double>("final_logit_softcapping"));
   if (config.softcap) TRY(read_positive(text, "final_logit_softcapping", *config.softcap));
-  TRY_ASSIGN(config.layers, read_layers(text, config.heads));
+  TRY_ASSIGN(config.layers, read_layers(text, config.heads, part));
   TRY_ASSIGN(config.bos, text.get<uint32_t>("bos_token_id"));
   TRY_ASSIGN(config.pad, text.get<uint32_t>("pad_token_id"));
   TRY_ASSIGN(config.eos, read_eos(text));
@@ -390,14 +408,13 @@ Result<Config> read_text(JsonObject& text) {
   return config;
 }
 
-// A multimodal config: its text_config, with the stop tokens of the whole where it names any.
-Result<Config> read_multimodal(JsonObject& root) {
-  TRY(expect_one_of(root, "model_type", {"gemma4"}));
+// The text_config of a larger config, with the stop tokens of the whole where it names any.
+Result<Config> read_nested(JsonObject& root, Part part) {
   TRY(expect_one_of(root, "tie_word_embeddings", {true}));
   for (const std::string_view key : harmless_keys) root.skip(key);
   for (const std::string_view key : multimodal_keys) root.skip(key);
   TRY_ASSIGN(JsonObject text, root.get<JsonObject>("text_config"));
-  TRY_ASSIGN(Config config, read_text(text));
+  TRY_ASSIGN(Config config, read_text(text, part));
   TRY_ASSIGN(const auto bos, root.nullable<uint32_t>("bos_token_id"));
   TRY_ASSIGN(const auto pad, root.nullable<uint32_t>("pad_token_id"));
   TRY_ASSIGN(const auto eos, root.nullable<JsonValue>("eos_token_id"));
@@ -411,6 +428,44 @@ Result<Config> read_multimodal(JsonObject& root) {
     TRY_ASSIGN(config.eos, read_eos(root));
     TRY(check_tokens(config, root));
   }
+  return config;
+}
+
+Result<Config> read_multimodal(JsonObject& root) {
+  TRY(expect_one_of(root, "model_type", {"gemma4"}));
+  TRY_ASSIGN(Config config, read_nested(root, Part::target));
+  TRY(root.finish());
+  return config;
+}
+
+Result<std::optional<OrderedHead>> read_ordered_head(JsonObject& root, uint32_t vocabulary) {
+  TRY_ASSIGN(const bool ordered, root.get<bool>("use_ordered_embeddings"));
+  if (!ordered) {
+    root.skip("num_centroids");
+    root.skip("centroid_intermediate_top_k");
+    return std::nullopt;
+  }
+  OrderedHead head;
+  TRY_ASSIGN(head.centroids, read_size(root, "num_centroids", 1, vocabulary));
+  if (vocabulary % head.centroids != 0) {
+    return fail(ErrorCode::bad_value, "{}: expected a divisor of the vocabulary of {}, found {}",
+                root.where("num_centroids"), vocabulary, head.centroids);
+  }
+  TRY_ASSIGN(head.top_k, read_size(root, "centroid_intermediate_top_k", 1, head.centroids));
+  return head;
+}
+
+Result<AssistantConfig> read_assistant(JsonObject& root) {
+  TRY(expect_one_of(root, "model_type", {"gemma4_assistant"}));
+  AssistantConfig config;
+  TRY_ASSIGN(config.text, read_nested(root, Part::assistant));
+  if (config.text.per_layer_input != 0) {
+    return fail(ErrorCode::unsupported,
+                "{}: per-layer inputs are not built for an assistant: expected 0, found {}",
+                root.where("text_config.hidden_size_per_layer_input"), config.text.per_layer_input);
+  }
+  TRY_ASSIGN(config.backbone_hidden, read_size(root, "backbone_hidden_size", 4, max_width, 4));
+  TRY_ASSIGN(config.ordered, read_ordered_head(root, config.text.vocabulary));
   TRY(root.finish());
   return config;
 }
@@ -422,25 +477,8 @@ double rotary_factor(uint32_t rotated_pairs, uint32_t head_dim) {
   return rounded_down ? std::nextafter(factor, 2.0) : factor;
 }
 
-}  // namespace
-
-std::string_view name(LayerKind kind) {
-  return kind == LayerKind::sliding ? "sliding_attention" : "full_attention";
-}
-
-uint32_t Config::owning_layers() const {
-  uint32_t count = 0;
-  while (count < layers.size() && !shares_kv(count)) ++count;
-  return count;
-}
-
-Result<Config> read_config(std::string_view text, std::string_view where) {
-  Json json;
-  TRY_ASSIGN(JsonObject root, open_json_object(text, where, json));
-  return root.has("text_config") ? read_multimodal(root) : read_text(root);
-}
-
-std::string canonical_config(const Config& config) {
+// The keys that matter, in one choice among their forms.
+Json to_json(const Config& config) {
   const Layer& first = config.layers.front();
   Json json = {{"attention_k_eq_v", false},
                {"bos_token_id", config.bos},
@@ -476,6 +514,52 @@ std::string canonical_config(const Config& config) {
       json["per_layer_config"][std::to_string(i)] = {{"head_dim", layer.head_dim},
                                                      {"num_key_value_heads", layer.kv_heads}};
     }
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string_view name(LayerKind kind) {
+  return kind == LayerKind::sliding ? "sliding_attention" : "full_attention";
+}
+
+uint32_t Config::owning_layers() const {
+  uint32_t count = 0;
+  while (count < layers.size() && !shares_kv(count)) ++count;
+  return count;
+}
+
+std::optional<uint32_t> Config::donor(LayerKind kind) const {
+  for (uint32_t i = owning_layers(); i > 0; --i) {
+    if (layers[i - 1].kind == kind) return i - 1;
+  }
+  return std::nullopt;
+}
+
+Result<Config> read_config(std::string_view text, std::string_view where) {
+  Json json;
+  TRY_ASSIGN(JsonObject root, open_json_object(text, where, json));
+  return root.has("text_config") ? read_multimodal(root) : read_text(root, Part::target);
+}
+
+Result<AssistantConfig> read_assistant_config(std::string_view text, std::string_view where) {
+  Json json;
+  TRY_ASSIGN(JsonObject root, open_json_object(text, where, json));
+  return read_assistant(root);
+}
+
+std::string canonical_config(const Config& config) { return canonical_json(to_json(config)); }
+
+std::string canonical_config(const AssistantConfig& config) {
+  Json json = {{"backbone_hidden_size", config.backbone_hidden},
+               {"model_type", "gemma4_assistant"},
+               {"text_config", to_json(config.text)},
+               {"tie_word_embeddings", true},
+               {"use_ordered_embeddings", config.ordered.has_value()}};
+  if (config.ordered) {
+    json["num_centroids"] = config.ordered->centroids;
+    json["centroid_intermediate_top_k"] = config.ordered->top_k;
   }
   return canonical_json(json);
 }

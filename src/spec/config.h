@@ -1,5 +1,5 @@
-// The geometry of a Gemma 4 text model, read from a checkpoint's config.json. Every size in the
-// engine comes from here.
+// The geometry of a Gemma 4 text model and of its assistant, read from a checkpoint's config.json.
+// Every size in the engine comes from here.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,16 @@ struct Rope {
   bool operator==(const Rope&) const = default;
 };
 
+// The kv_layer of an assistant's layers, which read the target's donor of their kind.
+inline constexpr uint32_t of_target = UINT32_MAX;
+
 struct Layer {
   LayerKind kind = LayerKind::sliding;
   uint32_t head_dim = 0;
   uint32_t kv_heads = 0;
   uint32_t intermediate = 0;  // MLP width, already doubled where the config doubles it
   bool key_is_value = false;  // V is the raw k projection (before k norm and RoPE), then v norm
-  uint32_t kv_layer = 0;      // the layer whose K/V it reads: its own index, or its donor's
+  uint32_t kv_layer = 0;  // the layer whose K/V it reads: its own index, its donor's, or of_target
   Rope rope;
   bool operator==(const Layer&) const = default;
 };
@@ -53,6 +56,25 @@ struct Config {
   bool shares_kv(uint32_t layer) const { return layers[layer].kv_layer != layer; }
   // The number of leading layers that own K/V; all after them share.
   uint32_t owning_layers() const;
+  // The last layer of a kind that owns K/V: what the layers of that kind after it, and those of an
+  // assistant, read.
+  std::optional<uint32_t> donor(LayerKind kind) const;
+};
+
+// The head of an assistant that scores only the tokens of the top_k centroids. Centroid c owns
+// token_ordering[c * n .. c * n + n - 1], where n = vocabulary / centroids.
+struct OrderedHead {
+  uint32_t centroids = 0;  // a divisor of the vocabulary
+  uint32_t top_k = 0;      // at most `centroids`
+  bool operator==(const OrderedHead&) const = default;
+};
+
+// The drafter of a target. Whether the two fit is checked by spec/pair.h.
+struct AssistantConfig {
+  Config text;  // window, RoPE, epsilon, heads, vocabulary are its own; no layer owns K/V
+  uint32_t backbone_hidden = 0;        // the target's hidden size
+  std::optional<OrderedHead> ordered;  // none: the head is the whole embedding
+  bool operator==(const AssistantConfig&) const = default;
 };
 
 // Reads the text of a Hugging Face config.json (a text config, or a multimodal one with a
@@ -61,8 +83,12 @@ struct Config {
 // matter are skipped; any other is refused.
 Result<Config> read_config(std::string_view json, std::string_view where);
 
-// The canonical text of a config: only the keys that matter, in a form that read_config reads back
-// to an equal Config.
+// The same for the config.json of an assistant.
+Result<AssistantConfig> read_assistant_config(std::string_view json, std::string_view where);
+
+// The canonical text of a config: only the keys that matter, in a form that reads back to an equal
+// one.
 std::string canonical_config(const Config& config);
+std::string canonical_config(const AssistantConfig& config);
 
 }  // namespace tandem::spec

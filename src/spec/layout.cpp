@@ -7,7 +7,8 @@ namespace {
 constexpr std::pair<WeightType, std::string_view> names[] = {{WeightType::q4_0, "q4_0"},
                                                              {WeightType::q8_0, "q8_0"},
                                                              {WeightType::f16, "f16"},
-                                                             {WeightType::f32, "f32"}};
+                                                             {WeightType::f32, "f32"},
+                                                             {WeightType::u32, "u32"}};
 
 }  // namespace
 
@@ -38,6 +39,8 @@ std::vector<PlaneLayout> planes(WeightType type, uint32_t columns) {
       return {{"values", "F16", uint64_t{columns} * 2}};
     case WeightType::f32:
       return {{"values", "F32", uint64_t{columns} * 4}};
+    case WeightType::u32:
+      return {{"values", "U32", uint64_t{columns} * 4}};
   }
   return {};
 }

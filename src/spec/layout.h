@@ -10,6 +10,7 @@
 //         block. x = d * q.
 //   f16   "values": fp16.
 //   f32   "values": fp32.
+//   u32   "values": u32 token ids, which are no weights.
 // A vector (norm weight, layer scalar) is a matrix of one row.
 #pragma once
 
@@ -27,14 +28,14 @@ inline constexpr uint32_t layout_version = 1;
 
 inline constexpr uint32_t block_columns = 32;
 
-enum class WeightType { q4_0, q8_0, f16, f32 };
+enum class WeightType { q4_0, q8_0, f16, f32, u32 };
 
 std::string_view name(WeightType type);
 std::optional<WeightType> weight_type(std::string_view name);
 
 struct PlaneLayout {
   std::string_view suffix;  // "quants", "scales" or "values"
-  std::string_view dtype;   // as safetensors spells it: "U8", "F16", "F32"
+  std::string_view dtype;   // as safetensors spells it: "U8", "F16", "F32", "U32"
   uint64_t bytes_per_row;
 };
 

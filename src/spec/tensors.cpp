@@ -9,14 +9,18 @@
 namespace tandem::spec {
 namespace {
 
-// Collects the tensors whose names in the artifact and in the checkpoint begin with `prefix`.
+constexpr std::string_view assistant_prefix = "assistant.";
+
+// Collects the tensors of `model`, a prefix of their names in the artifact. `prefix` begins their
+// names there and in the checkpoint.
 struct Registry {
-  std::vector<Tensor> tensors;
-  std::string prefix;
+  std::string_view model;
+  std::vector<Tensor> tensors = {};
+  std::string prefix = {};
 
   void add(std::string_view name, TensorClass tensor_class, Join join, uint32_t columns,
            std::initializer_list<std::pair<std::string_view, uint32_t>> sources) {
-    Tensor tensor{prefix + std::string(name), tensor_class, 0, columns, join, {}};
+    Tensor tensor{fmt::format("{}{}{}", model, prefix, name), tensor_class, 0, columns, join, {}};
     for (const auto& [source, rows] : sources) {
       if (rows == 0) continue;
       tensor.sources.push_back({prefix + std::string(source), rows, columns});
@@ -103,12 +107,19 @@ std::string_view name(TensorClass tensor_class) {
       return "table";
     case TensorClass::vector:
       return "vector";
+    case TensorClass::ids:
+      return "ids";
   }
   return "";
 }
 
+bool may_be(TensorClass tensor_class, WeightType type) {
+  if (tensor_class == TensorClass::vector) return type == WeightType::f32;
+  return (tensor_class == TensorClass::ids) == (type == WeightType::u32);
+}
+
 std::vector<Tensor> tensors(const Config& config) {
-  Registry registry;
+  Registry registry{""};
   const uint32_t layers = static_cast<uint32_t>(config.layers.size());
   const uint32_t per_layer_width = layers * config.per_layer_input;
   registry.table("embedding", "embed_tokens.weight", config.vocabulary, config.hidden);
@@ -123,6 +134,26 @@ std::vector<Tensor> tensors(const Config& config) {
   for (uint32_t i = 0; i < layers; ++i) add_layer(registry, config, i);
   return std::move(registry.tensors);
 }
+
+std::vector<Tensor> tensors(const AssistantConfig& config) {
+  Registry registry{assistant_prefix};
+  const Config& text = config.text;
+  registry.table("embedding", "embed_tokens.weight", text.vocabulary, text.hidden);
+  if (config.ordered) {
+    registry.add("token_ordering", TensorClass::ids, Join::concatenate, text.vocabulary,
+                 {{"masked_embedding.token_ordering", 1}});
+    registry.matrix("centroids", "masked_embedding.centroids.weight", config.ordered->centroids,
+                    text.hidden);
+  }
+  registry.matrix("pre_projection", "pre_projection.weight", text.hidden,
+                  2 * config.backbone_hidden);
+  registry.matrix("post_projection", "post_projection.weight", config.backbone_hidden, text.hidden);
+  registry.vector("final_norm", "norm.weight", text.hidden);
+  for (uint32_t i = 0; i < text.layers.size(); ++i) add_layer(registry, text, i);
+  return std::move(registry.tensors);
+}
+
+bool is_assistants(std::string_view name) { return name.starts_with(assistant_prefix); }
 
 std::string_view without_prefix(std::string_view name) {
   if (!consume(name, "model.language_model.")) consume(name, "model.");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "spec/config.h"
+#include "spec/layout.h"
 
 namespace tandem::spec {
 
@@ -16,9 +17,13 @@ enum class TensorClass {
   matrix,  // weights of a linear map
   table,   // rows looked up by token id (the embedding is also the output head)
   vector,  // norm weights and layer scalars: always f32
+  ids,     // token ids: always u32
 };
 
 std::string_view name(TensorClass tensor_class);
+
+// Whether tensors of a class may be stored as a type, if their columns fit it.
+bool may_be(TensorClass tensor_class, WeightType type);
 
 // How the rows of several source tensors become one matrix.
 enum class Join {
@@ -29,7 +34,7 @@ enum class Join {
 
 struct Source {
   std::string name;   // in the checkpoint, without the prefix "model." or "model.language_model."
-  uint32_t rows = 0;  // a vector of n has rows 1, columns n
+  uint32_t rows = 0;  // a vector, or ids, of n has rows 1, columns n
   uint32_t columns = 0;
 };
 
@@ -63,6 +68,21 @@ struct Tensor {
 //   layers.N.scalar            vector [1]
 // Without per-layer inputs all tensors named per_layer are absent.
 std::vector<Tensor> tensors(const Config& config);
+
+// All tensors of the assistant, which follow the target's in an artifact. Their names begin with
+// "assistant.":
+//
+//   embedding        table  [vocabulary, hidden]
+//   token_ordering   ids    [vocabulary]                   with ordered embeddings
+//   centroids        matrix [centroids, hidden]            with ordered embeddings
+//   pre_projection   matrix [hidden, 2 * backbone_hidden]
+//   post_projection  matrix [backbone_hidden, hidden]
+//   final_norm       vector [hidden]
+//   layers.N...      as those of the target's KV-shared layers
+std::vector<Tensor> tensors(const AssistantConfig& config);
+
+// Whether a tensor, or a plane of one, is the assistant's.
+bool is_assistants(std::string_view name);
 
 // A checkpoint tensor's name without "model.language_model." or "model.", as in Source.
 std::string_view without_prefix(std::string_view name);

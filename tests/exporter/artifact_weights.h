@@ -29,14 +29,16 @@ class PlaneStore : public artifact::WeightSink {
 // The rows of every tensor, decoded.
 using Weights = std::map<std::string, std::vector<std::vector<float>>>;
 
-inline Weights read_weights(const std::filesystem::path& folder) {
-  const auto opened = artifact::Artifact::open(folder);
+inline Weights read_weights(const std::filesystem::path& folder,
+                            artifact::View view = artifact::View::plain) {
+  const auto opened = artifact::Artifact::open(folder, view);
   EXPECT_TRUE(accepted(opened));
   if (!opened) return {};
   PlaneStore store;
   EXPECT_TRUE(accepted(artifact::load(*opened, store)));
   Weights weights;
   for (const artifact::TensorEntry& tensor : opened->manifest().tensors) {
+    if (view == artifact::View::plain && spec::is_assistants(tensor.name)) continue;
     const auto planes = spec::planes(tensor.type, tensor.columns);
     for (uint32_t row = 0; row < tensor.rows; ++row) {
       std::span<const std::byte> parts[2];

@@ -54,7 +54,8 @@ class BandsTest : public ::testing::Test {
              columns,
              join,
              {{"a", source_rows, columns}, {"b", source_rows, columns}}},
-            {tensors.at("a"), tensors.at("b")}};
+            {tensors.at("a"), tensors.at("b")},
+            checkpoint_.get()};
   }
 
   TemporaryFolder folder_;
@@ -84,8 +85,7 @@ TEST_F(BandsTest, RowsFollowTheJoin) {
         ++bands;
         return true;
       };
-      EXPECT_TRUE(accepted(
-          for_each_band(*checkpoint_, joined(join), spec::WeightType::f32, threads, check)));
+      EXPECT_TRUE(accepted(for_each_band(joined(join), spec::WeightType::f32, threads, check)));
       EXPECT_EQ(row, 2 * source_rows);
       EXPECT_GE(bands, 2u);
     }
@@ -100,7 +100,7 @@ TEST_F(BandsTest, ScalesFollowTheRows) {
     return true;
   };
   const BoundTensor tensor = joined(spec::Join::concatenate);
-  ASSERT_TRUE(accepted(for_each_band(*checkpoint_, tensor, spec::WeightType::q4_0, 2, append)));
+  ASSERT_TRUE(accepted(for_each_band(tensor, spec::WeightType::q4_0, 2, append)));
   ASSERT_EQ(scales.size(), 2 * source_rows * 2);
   const std::vector<float> decoded = decode_row(spec::WeightType::q4_0, values, scales);
   for (uint64_t row = 0; row < 2 * source_rows; ++row) {
@@ -116,13 +116,13 @@ TEST_F(BandsTest, StopsWhenToldSo) {
     return false;
   };
   const BoundTensor tensor = joined(spec::Join::concatenate);
-  EXPECT_TRUE(accepted(for_each_band(*checkpoint_, tensor, spec::WeightType::f32, 2, stop)));
+  EXPECT_TRUE(accepted(for_each_band(tensor, spec::WeightType::f32, 2, stop)));
   EXPECT_EQ(bands, 1u);
   const auto refuse = [](const Band&) -> Result<bool> {
     return tl::unexpected(Error{ErrorCode::io, "disk full"});
   };
-  EXPECT_TRUE(refused(for_each_band(*checkpoint_, tensor, spec::WeightType::f32, 2, refuse),
-                      ErrorCode::io, {"disk full"}));
+  EXPECT_TRUE(refused(for_each_band(tensor, spec::WeightType::f32, 2, refuse), ErrorCode::io,
+                      {"disk full"}));
 }
 
 }  // namespace

@@ -40,6 +40,13 @@ inline std::vector<float> decode_row(spec::WeightType type, std::span<const std:
       row.resize(values.size() / 4);
       std::memcpy(row.data(), values.data(), values.size());
       break;
+    case spec::WeightType::u32:
+      for (size_t i = 0; i < values.size(); i += 4) {
+        uint32_t id;
+        std::memcpy(&id, &values[i], 4);
+        row.push_back(static_cast<float>(id));
+      }
+      break;
   }
   return row;
 }

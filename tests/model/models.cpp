@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <string_view>
 
 #include "artifact/artifact.h"
@@ -33,7 +34,11 @@ float hash_value(uint32_t name_hash, uint32_t i, uint32_t seed) {
 
 std::vector<float> hash_row(const spec::Source& source, spec::TensorClass tensor_class,
                             uint32_t row, uint32_t seed) {
-  const uint32_t name_hash = fnv1a32("model." + source.name);
+  // transformers' own name, which has no prefix beside the assistant's inner model.
+  const bool outside = source.name.starts_with("pre_projection.") ||
+                       source.name.starts_with("post_projection.") ||
+                       source.name.starts_with("masked_embedding.");
+  const uint32_t name_hash = fnv1a32((outside ? "" : "model.") + source.name);
   const bool head_norm = source.name.find("q_norm") != std::string::npos ||
                          source.name.find("k_norm") != std::string::npos;
   const double columns = source.columns;
@@ -46,6 +51,18 @@ std::vector<float> hash_row(const spec::Source& source, spec::TensorClass tensor
         tensor_class == spec::TensorClass::vector ? (1 + 0.25f * u) * norm_scale : u * matrix_scale;
   }
   return values;
+}
+
+// The stable ascending argsort of hashes.
+std::vector<uint32_t> hash_ordering(uint32_t vocabulary, uint32_t seed) {
+  std::vector<float> keys(vocabulary);
+  for (uint32_t i = 0; i < vocabulary; ++i)
+    keys[i] = hash_value(fnv1a32("token_ordering"), i, seed);
+  std::vector<uint32_t> ordering(vocabulary);
+  std::iota(ordering.begin(), ordering.end(), 0);
+  std::stable_sort(ordering.begin(), ordering.end(),
+                   [&](uint32_t a, uint32_t b) { return keys[a] < keys[b]; });
+  return ordering;
 }
 
 // The source and its row that row `row` of a tensor comes from.
@@ -69,6 +86,22 @@ T expect(Result<T> result) {
 
 void expect_done(Result<void> result) {
   if (!result) throw std::runtime_error(result.error().message);
+}
+
+// Writes all tensors of a registry that are weights.
+template <class Destination>
+void fill_with_hashes(const std::vector<spec::Tensor>& tensors, uint32_t seed,
+                      Destination& destination) {
+  for (const spec::Tensor& tensor : tensors) {
+    if (tensor.tensor_class == spec::TensorClass::ids) continue;
+    for (uint32_t row = 0; row < tensor.rows; ++row) {
+      const auto [source, index] = source_row(tensor, row);
+      const std::vector<float> values = hash_row(*source, tensor.tensor_class, index, seed);
+      expect_done(destination.write(tensor.name + ".values",
+                                    uint64_t{row} * tensor.columns * sizeof(float),
+                                    std::as_bytes(std::span(values))));
+    }
+  }
 }
 
 template <class Weights>
@@ -96,6 +129,20 @@ class ModelSink : public artifact::WeightSink {
 
  private:
   model::Model& model_;
+};
+
+// Hands on each plane to the model that it belongs to.
+class PairSink : public artifact::WeightSink {
+ public:
+  explicit PairSink(CpuPair& pair) : pair_(pair) {}
+  Result<void> write(std::string_view plane, uint64_t offset,
+                     std::span<const std::byte> bytes) override {
+    return spec::is_assistants(plane) ? pair_.assistant->write(plane, offset, bytes)
+                                      : pair_.target->write(plane, offset, bytes);
+  }
+
+ private:
+  CpuPair& pair_;
 };
 
 const artifact::Artifact& atlas_artifact() {
@@ -138,15 +185,24 @@ model::TensorTypes HashModel::types() const {
 }
 
 void HashModel::fill(model::Model& model) const {
+  fill_with_hashes(spec::tensors(config), seed, model);
+}
+
+model::TensorTypes HashAssistant::types() const {
+  model::TensorTypes types;
   for (const spec::Tensor& tensor : spec::tensors(config)) {
-    for (uint32_t row = 0; row < tensor.rows; ++row) {
-      const auto [source, index] = source_row(tensor, row);
-      const std::vector<float> values = hash_row(*source, tensor.tensor_class, index, seed);
-      expect_done(model.write(tensor.name + ".values",
-                              uint64_t{row} * tensor.columns * sizeof(float),
-                              std::as_bytes(std::span(values))));
-    }
+    const bool ids = tensor.tensor_class == spec::TensorClass::ids;
+    types[tensor.name] = ids ? spec::WeightType::u32 : spec::WeightType::f32;
   }
+  return types;
+}
+
+void HashAssistant::fill(model::AssistantReference& assistant) const {
+  fill_with_hashes(spec::tensors(config), seed, assistant);
+  if (!config.ordered) return;
+  const std::vector<uint32_t> ordering = hash_ordering(config.text.vocabulary, target_seed);
+  expect_done(
+      assistant.write("assistant.token_ordering.values", 0, std::as_bytes(std::span(ordering))));
 }
 
 HashModel tiny_model() { return {expect(spec::read_config(tiny_config({}), "tiny")), 7}; }
@@ -175,6 +231,31 @@ std::unique_ptr<model::Model> make_model(const HashModel& model, Place place,
 std::unique_ptr<model::Model> make_model(const Atlas& atlas, Place place,
                                          model::Capacity capacity) {
   return make_filled(atlas, atlas.types, place, capacity);
+}
+
+CpuPair make_pair(const HashModel& target, const HashAssistant& assistant,
+                  model::Capacity capacity) {
+  capacity.kv = ops::KvType::f32;
+  CpuPair pair;
+  pair.target = expect(model::Reference::open(target.config, target.types(), capacity));
+  target.fill(*pair.target);
+  pair.assistant =
+      expect(model::AssistantReference::open(assistant.config, assistant.types(), *pair.target));
+  assistant.fill(*pair.assistant);
+  return pair;
+}
+
+CpuPair make_atlas_pair(model::Capacity capacity) {
+  capacity.kv = ops::KvType::f32;
+  const artifact::Artifact artifact =
+      expect(artifact::Artifact::open(atlas_artifact().folder(), artifact::View::mtp));
+  CpuPair pair;
+  pair.target = expect(model::Reference::open(artifact.config(), atlas().types, capacity));
+  pair.assistant = expect(model::AssistantReference::open(artifact.manifest().mtp->config,
+                                                          atlas().types, *pair.target));
+  PairSink sink(pair);
+  expect_done(artifact::load(artifact, sink));
+  return pair;
 }
 
 std::unique_ptr<model::Target> make_target(const HashModel& model, gpu::Device& device,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gpu/device.h"
+#include "model/assistant_reference.h"
 #include "model/model.h"
 #include "model/reference.h"
 #include "model/target.h"
@@ -27,6 +28,15 @@ struct HashModel {
   void fill(model::Model& model) const;
 };
 
+// An assistant of the same kind; its token ordering is made with the target's seed.
+struct HashAssistant {
+  spec::AssistantConfig config;
+  uint32_t seed = 0;
+  uint32_t target_seed = 0;
+  model::TensorTypes types() const;
+  void fill(model::AssistantReference& assistant) const;
+};
+
 // A model of 6 layers with a window of 8, unlike head dims, 2 KV heads, KV sharing and per-layer
 // inputs.
 HashModel tiny_model();
@@ -38,6 +48,15 @@ struct Atlas {
   void fill(model::Model& model) const;
 };
 const Atlas& atlas();
+
+// A target on the CPU and its assistant, with f32 KV.
+struct CpuPair {
+  std::unique_ptr<model::Reference> target;
+  std::unique_ptr<model::AssistantReference> assistant;
+};
+CpuPair make_pair(const HashModel& target, const HashAssistant& assistant,
+                  model::Capacity capacity);
+CpuPair make_atlas_pair(model::Capacity capacity);
 
 std::unique_ptr<model::Model> make_model(const HashModel& model, Place place,
                                          model::Capacity capacity);

@@ -54,14 +54,43 @@ void append_value(std::vector<std::byte>& bytes, float value, std::string_view d
 CheckpointTensor random_tensor(const spec::Tensor& tensor, const spec::Source& source,
                                const CheckpointOptions& options) {
   const bool vector = tensor.tensor_class == spec::TensorClass::vector;
-  CheckpointTensor result{
-      options.prefix + source.name, options.dtype, {source.rows, source.columns}, {}};
+  // The assistant's own tensors, beside its inner model, have no prefix.
+  const bool outside = source.name.starts_with("pre_projection.") ||
+                       source.name.starts_with("post_projection.") ||
+                       source.name.starts_with("masked_embedding.");
+  CheckpointTensor result{(outside ? "" : options.prefix) + source.name,
+                          options.dtype,
+                          {source.rows, source.columns},
+                          {}};
   if (vector) result.shape = {source.columns};
   Random random{name_seed(source.name, options.seed)};
   const float spread = std::sqrt(3.0f / static_cast<float>(source.columns));
   for (uint64_t i = 0; i < uint64_t{source.rows} * source.columns; ++i) {
     const float x = 2 * random.uniform() - 1;
     append_value(result.bytes, vector ? 1 + 0.3f * x : spread * x, options.dtype);
+  }
+  return result;
+}
+
+CheckpointTensor backwards(const spec::Source& source) {
+  CheckpointTensor result{source.name, "I64", {source.columns}, {}};
+  result.bytes.resize(source.columns * sizeof(int64_t));
+  for (uint32_t i = 0; i < source.columns; ++i) {
+    const int64_t id = source.columns - 1 - i;
+    std::memcpy(&result.bytes[i * sizeof(id)], &id, sizeof(id));
+  }
+  return result;
+}
+
+std::vector<CheckpointTensor> random_sources(const std::vector<spec::Tensor>& tensors,
+                                             const CheckpointOptions& options) {
+  std::vector<CheckpointTensor> result;
+  for (const spec::Tensor& tensor : tensors) {
+    for (const spec::Source& source : tensor.sources) {
+      result.push_back(tensor.tensor_class == spec::TensorClass::ids
+                           ? backwards(source)
+                           : random_tensor(tensor, source, options));
+    }
   }
   return result;
 }
@@ -169,19 +198,50 @@ std::string tiny_config(const TinyShape& shape) {
   return config.dump(1);
 }
 
+std::string tiny_assistant_config(const TinyShape& target, bool ordered) {
+  const json text = {
+      {"model_type", "gemma4_text"},
+      {"hidden_size", 32},
+      {"num_hidden_layers", 2},
+      {"layer_types", {"sliding_attention", "full_attention"}},
+      {"num_attention_heads", 4},
+      {"num_key_value_heads", target.kv_heads},
+      {"head_dim", 16},
+      {"global_head_dim", 32},
+      {"sliding_window", target.window},
+      {"intermediate_size", 64},
+      {"num_kv_shared_layers", 2},
+      {"vocab_size", target.vocabulary},
+      {"hidden_size_per_layer_input", 0},
+      {"max_position_embeddings", target.max_positions},
+      {"rope_parameters", json::parse(tiny_config(target)).at("rope_parameters")},
+      {"bos_token_id", 2},
+      {"pad_token_id", 0},
+      {"eos_token_id", {1, 5}},
+  };
+  return json{{"model_type", "gemma4_assistant"},
+              {"text_config", text},
+              {"backbone_hidden_size", 64},
+              {"use_ordered_embeddings", ordered},
+              {"num_centroids", 16},
+              {"centroid_intermediate_top_k", 3}}
+      .dump(1);
+}
+
 std::vector<CheckpointTensor> random_tensors(std::string_view config_json,
                                              const CheckpointOptions& options) {
   const auto config = spec::read_config(config_json, "config.json");
-  if (!config) {
-    ADD_FAILURE() << config.error().message;
-    return {};
-  }
-  std::vector<CheckpointTensor> result;
-  for (const spec::Tensor& tensor : spec::tensors(*config)) {
-    for (const spec::Source& source : tensor.sources)
-      result.push_back(random_tensor(tensor, source, options));
-  }
-  return result;
+  if (config) return random_sources(spec::tensors(*config), options);
+  ADD_FAILURE() << config.error().message;
+  return {};
+}
+
+std::vector<CheckpointTensor> random_assistant_tensors(std::string_view config_json,
+                                                       const CheckpointOptions& options) {
+  const auto config = spec::read_assistant_config(config_json, "config.json");
+  if (config) return random_sources(spec::tensors(*config), options);
+  ADD_FAILURE() << config.error().message;
+  return {};
 }
 
 void write_safetensors(const std::filesystem::path& path,

@@ -29,6 +29,10 @@ struct TinyShape {
 // The text of its config.json, in Hugging Face's form.
 std::string tiny_config(const TinyShape& shape = {});
 
+// The same of an assistant for such a model: one sliding and one full layer, hidden 32, 4 query
+// heads, MLP 64; with ordered embeddings 16 centroids, of which the top 3 count.
+std::string tiny_assistant_config(const TinyShape& target = {}, bool ordered = true);
+
 struct CheckpointTensor {
   std::string name;
   std::string dtype;
@@ -47,6 +51,10 @@ struct CheckpointOptions {
 // size; norm weights and layer scalars lie around 1.
 std::vector<CheckpointTensor> random_tensors(std::string_view config_json,
                                              const CheckpointOptions& options = {});
+
+// All source tensors of an assistant's config; the token ordering is the vocabulary backwards.
+std::vector<CheckpointTensor> random_assistant_tensors(std::string_view config_json,
+                                                       const CheckpointOptions& options = {});
 
 // Writes one safetensors file.
 void write_safetensors(const std::filesystem::path& path,
