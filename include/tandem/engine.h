@@ -2,6 +2,7 @@
 // throws, prints or exits.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,6 +38,9 @@ struct EngineOptions {
   // Rows of one prefill chunk; by default the artifact's bound, 512.
   std::optional<uint32_t> input_bound;
   KvPrecision kv = KvPrecision::f16;
+  // Tokens that the assistant drafts in a round, 0 to 2; by default 2 where the artifact has an
+  // assistant. With 0 it is not loaded.
+  std::optional<uint32_t> drafts;
   // Decode rounds submitted ahead of their readback, at least 1.
   uint32_t rounds_in_flight = 4;
   // One compute pass for each dispatch instead of one for each submission. Same results, slower.
@@ -57,6 +61,7 @@ struct EngineInfo {
   uint32_t vocabulary = 0;
   uint32_t context = 0;
   uint32_t input_bound = 0;
+  uint32_t drafts = 0;  // that the assistant can make in a round; 0: there is none
   uint64_t weight_bytes = 0;
   uint64_t gpu_bytes = 0;  // weights, scratch and one session
   uint64_t kernels = 0;
@@ -68,6 +73,22 @@ struct EngineInfo {
   double compile_ms = 0;  // kernels and recording
 };
 
+// Whether rounds draft tokens with the assistant. The tokens generated are the same.
+enum class Mtp {
+  automatic,  // as long as that is measured to be faster; never without an assistant
+  on,
+  off,
+};
+
+// What a round did.
+struct RoundInfo {
+  uint32_t position = 0;          // of its first row
+  std::vector<uint32_t> drafts;   // verified
+  std::vector<uint32_t> targets;  // what the model puts after each row
+  uint32_t accepted = 0;          // so many of the drafts are the targets
+};
+using RoundSink = std::function<void(const RoundInfo& round)>;
+
 struct GenerateOptions {
   uint32_t max_tokens = 256;
   bool ignore_eos = false;                // goes on past the artifact's stop ids
@@ -75,6 +96,8 @@ struct GenerateOptions {
   std::vector<TokenBias> biases;          // of different tokens, at most max_biases
   // The text ends in front of the first of them that is generated, whatever the tokens' borders.
   std::vector<std::string> stop_strings;
+  Mtp mtp = Mtp::automatic;
+  RoundSink on_round;  // called for each round, prefill's included
 };
 
 enum class StopReason {
@@ -90,10 +113,16 @@ struct GenerateStats {
   uint32_t prompt_tokens = 0;
   uint32_t reused_tokens = 0;  // of the prompt, whose KV was there already
   uint32_t generated_tokens = 0;
-  uint32_t rounds = 0;        // decode rounds whose result was used, prefill's included
+  uint32_t rounds = 0;  // whose result was used, prefill's included
+  // Drafts verified and accepted, by their place in the round. generated_tokens = rounds +
+  // accepted - discarded.
+  std::array<uint32_t, 2> drafted = {};
+  std::array<uint32_t, 2> accepted = {};
+  uint32_t discarded = 0;     // tokens of a round behind its end: a stop id or a stop string
   double first_token_ms = 0;  // from the call to the first token
   double decode_ms = 0;       // from the first token to the last
   double prefill_tokens_per_second() const;
+  double acceptance() const;                // of all drafts; 0 without drafts
   double decode_tokens_per_second() const;  // 0 with fewer than two tokens
 };
 

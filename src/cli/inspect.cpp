@@ -152,7 +152,8 @@ void print_methods(const model::TargetSequence& sequence, const Flags& flags) {
 }
 
 Result<void> run(const Flags& flags) {
-  TRY_ASSIGN(const artifact::Artifact artifact, artifact::Artifact::open(flags.engine.artifact));
+  TRY_ASSIGN(const artifact::Artifact artifact,
+             engine::open_artifact(flags.engine.artifact, flags.engine.options()));
   print_model(artifact);
   if (flags.tensors) print_tensors(artifact.manifest());
   if (!flags.plan && !flags.routes && !flags.census) return {};

@@ -111,7 +111,8 @@ Result<void> run(const Flags& flags, const CLI::App& app) {
   }
   TRY_ASSIGN(JsonFile json_file, JsonFile::begin(flags.json));
   TRY_ASSIGN(JsonFile trace_file, JsonFile::begin(flags.trace));
-  TRY_ASSIGN(const artifact::Artifact artifact, artifact::Artifact::open(flags.engine.artifact));
+  TRY_ASSIGN(const artifact::Artifact artifact,
+             engine::open_artifact(flags.engine.artifact, options));
   TRY_ASSIGN(const engine::OpenedModel opened,
              engine::open_model(artifact, options, gpu::Passes::timed));
   if (!opened.device->info().timestamps) {

@@ -19,7 +19,7 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
 
 Result<Engine> Engine::open(const std::string& folder, const EngineOptions& options) {
   using Clock = std::chrono::steady_clock;
-  TRY_ASSIGN(const artifact::Artifact artifact, artifact::Artifact::open(folder));
+  TRY_ASSIGN(const artifact::Artifact artifact, engine::open_artifact(folder, options));
   TRY_ASSIGN(engine::Prompts prompts, engine::Prompts::open(artifact));
   TRY_ASSIGN(text::GenerationConfig defaults, engine::generation_config(artifact));
   TRY_ASSIGN(engine::OpenedModel opened, engine::open_model(artifact, options));
@@ -72,6 +72,11 @@ std::string_view name(StopReason reason) {
 
 double GenerateStats::prefill_tokens_per_second() const {
   return first_token_ms > 0 ? (prompt_tokens - reused_tokens) * 1e3 / first_token_ms : 0;
+}
+
+double GenerateStats::acceptance() const {
+  const uint32_t all = drafted[0] + drafted[1];
+  return all > 0 ? double{accepted[0] + accepted[1]} / all : 0;
 }
 
 double GenerateStats::decode_tokens_per_second() const {

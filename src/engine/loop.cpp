@@ -25,19 +25,19 @@ double milliseconds(std::chrono::steady_clock::duration duration) {
 
 Result<void> Loop::start(std::span<const uint32_t> prompt, uint32_t reused,
                          const model::Request& request) {
-  started_ = Clock::now();
+  started_ = last_ = Clock::now();
   max_tokens_ = request.max_tokens;
   generation_.stats.prompt_tokens = static_cast<uint32_t>(prompt.size());
   generation_.stats.reused_tokens = reused;
   TRY(sequence_.prefill(reused, prompt.subspan(reused), request));
-  submitted_ = 1;
   return {};
 }
 
 Result<std::string> Loop::step(uint32_t rounds_in_flight) {
-  while (submitted_ < max_tokens_ && sequence_.in_flight() < rounds_in_flight) {
-    TRY(sequence_.decode());
-    ++submitted_;
+  const uint64_t emitted = generation_.ids.size();
+  while (emitted + sequence_.in_flight() < max_tokens_ &&
+         sequence_.in_flight() < rounds_in_flight) {
+    TRY(sequence_.decode(policy_.drafts()));
   }
   TRY_ASSIGN(const std::optional<model::Round> round, sequence_.harvest(true));
   if (round) return take(*round);
@@ -47,22 +47,50 @@ Result<std::string> Loop::step(uint32_t rounds_in_flight) {
 }
 
 std::string Loop::take(const model::Round& round) {
-  const Clock::time_point now = Clock::now();
-  GenerateStats& stats = generation_.stats;
-  if (generation_.ids.empty()) {
-    first_token_ = now;
-    stats.first_token_ms = milliseconds(now - started_);
+  count(round);
+  std::string text;
+  for (size_t i = 0; i < round.count && !finished_; ++i) {
+    const bool last = i + 1 == round.count;
+    text += take(round.targets[i], last ? round.stop : ops::StopCode::none);
   }
-  stats.decode_ms = milliseconds(now - first_token_);
-  ++stats.rounds;
-  ++stats.generated_tokens;
-  generation_.ids.push_back(round.token);
-  if (round.stop == ops::StopCode::stop_id) return finish(StopReason::stop_id);
-  std::string piece = stops_.push(utf8_.push(tokenizer_.piece(round.token)));
+  GenerateStats& stats = generation_.stats;
+  const uint32_t generated = static_cast<uint32_t>(generation_.ids.size());
+  stats.discarded += stats.generated_tokens + round.accepted + 1 - generated;
+  stats.generated_tokens = generated;
+  return text;
+}
+
+std::string Loop::take(uint32_t token, ops::StopCode stop) {
+  generation_.ids.push_back(token);
+  if (stop == ops::StopCode::stop_id) return finish(StopReason::stop_id);
+  std::string piece = stops_.push(utf8_.push(tokenizer_.piece(token)));
   generation_.text += piece;
   if (stops_.found()) return piece + finish(StopReason::stop_string);
-  if (round.stop != ops::StopCode::none) piece += finish(reason(round.stop));
+  if (stop != ops::StopCode::none) piece += finish(reason(stop));
   return piece;
+}
+
+void Loop::count(const model::Round& round) {
+  const Clock::time_point now = Clock::now();
+  GenerateStats& stats = generation_.stats;
+  if (stats.rounds == 0) {
+    first_token_ = now;
+    stats.first_token_ms = milliseconds(now - started_);
+  } else {
+    policy_.add(round.rows > 1, milliseconds(now - last_), round.count);
+  }
+  last_ = now;
+  stats.decode_ms = milliseconds(now - first_token_);
+  ++stats.rounds;
+  for (uint32_t i = 0; i + 1 < round.rows; ++i) {
+    ++stats.drafted[i];
+    if (i < round.accepted) ++stats.accepted[i];
+  }
+  if (!on_round_) return;
+  on_round_({.position = round.position,
+             .drafts = {round.drafts.begin(), round.drafts.begin() + (round.rows - 1)},
+             .targets = {round.targets.begin(), round.targets.begin() + round.rows},
+             .accepted = round.accepted});
 }
 
 std::string Loop::finish(StopReason why) {

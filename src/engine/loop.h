@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/mtp_policy.h"
 #include "model/model.h"
 #include "tandem/engine.h"
 #include "text/stop_strings.h"
@@ -17,8 +18,14 @@ namespace tandem::engine {
 
 class Loop {
  public:
-  Loop(model::Sequence& sequence, const text::Tokenizer& tokenizer, text::StopStrings stops)
-      : sequence_(sequence), tokenizer_(tokenizer), stops_(std::move(stops)) {}
+  // The policy outlives the loop, as do the sequence and the tokenizer.
+  Loop(model::Sequence& sequence, const text::Tokenizer& tokenizer, MtpPolicy& policy,
+       text::StopStrings stops, RoundSink on_round)
+      : sequence_(sequence),
+        tokenizer_(tokenizer),
+        policy_(policy),
+        stops_(std::move(stops)),
+        on_round_(std::move(on_round)) {}
 
   // Submits the prompt without its first `reused` tokens, whose KV the sequence has.
   Result<void> start(std::span<const uint32_t> prompt, uint32_t reused,
@@ -37,19 +44,24 @@ class Loop {
 
  private:
   using Clock = std::chrono::steady_clock;
+  // The text that a round completes. Tokens behind a stop string are discarded.
   std::string take(const model::Round& round);
+  std::string take(uint32_t token, ops::StopCode stop);
+  void count(const model::Round& round);
   std::string finish(StopReason why);
 
   model::Sequence& sequence_;
   const text::Tokenizer& tokenizer_;
+  MtpPolicy& policy_;
   text::Utf8Stream utf8_;
   text::StopStrings stops_;
+  RoundSink on_round_;
   Generation generation_;
   uint32_t max_tokens_ = 0;
-  uint32_t submitted_ = 0;
   bool finished_ = false;
   Clock::time_point started_;
   Clock::time_point first_token_;
+  Clock::time_point last_;  // when the last round was harvested
 };
 
 }  // namespace tandem::engine

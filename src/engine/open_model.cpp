@@ -24,8 +24,15 @@ Result<model::Capacity> capacity(const artifact::Manifest& manifest, const Engin
       // The reference computes a round when it is submitted: running ahead would only delay the
       // text.
       .rounds_in_flight = options.place == Place::cpu ? 1 : options.rounds_in_flight,
+      .drafts = options.drafts.value_or(manifest.mtp ? model::most_drafts : 0),
   };
   TRY(model::check_capacity(manifest.config, capacity));
+  if (capacity.drafts > 0 && !manifest.mtp) {
+    return fail(ErrorCode::invalid_argument,
+                "{} drafts in a round: the artifact has no assistant; leave them out, or export "
+                "the model with one",
+                capacity.drafts);
+  }
   return capacity;
 }
 
@@ -45,6 +52,10 @@ Result<gpu::DeviceOptions> device_options(const EngineOptions& options) {
   return device;
 }
 
+const spec::AssistantConfig* assistant(const artifact::Manifest& manifest) {
+  return manifest.mtp ? &manifest.mtp->config : nullptr;
+}
+
 class ModelSink : public artifact::WeightSink {
  public:
   explicit ModelSink(model::Model& model) : model_(model) {}
@@ -59,13 +70,21 @@ class ModelSink : public artifact::WeightSink {
 
 }  // namespace
 
+Result<artifact::Artifact> open_artifact(const std::filesystem::path& folder,
+                                         const EngineOptions& options) {
+  TRY_ASSIGN(artifact::Artifact artifact, artifact::Artifact::open(folder));
+  if (!artifact.manifest().mtp || options.drafts == 0u) return artifact;
+  return artifact::Artifact::open(folder, artifact::View::mtp);
+}
+
 Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options,
                                std::optional<gpu::Passes> passes) {
   TRY_ASSIGN(const model::Capacity bounds, capacity(artifact.manifest(), options));
   const model::TensorTypes types = tensor_types(artifact.manifest());
   OpenedModel opened;
   if (options.place == Place::cpu) {
-    TRY_ASSIGN(opened.model, model::Reference::open(artifact.config(), types, bounds));
+    TRY_ASSIGN(opened.model, model::Reference::open(artifact.config(), types, bounds,
+                                                    assistant(artifact.manifest())));
     return opened;
   }
   TRY_ASSIGN(const gpu::DeviceOptions device, device_options(options));
@@ -74,7 +93,11 @@ Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineO
       options.pass_per_dispatch ? gpu::Passes::one_per_dispatch : gpu::Passes::one_per_submission;
   TRY_ASSIGN(std::unique_ptr<model::Target> target,
              model::Target::open(*opened.device, artifact.config(), types,
-                                 {.capacity = bounds, .passes = passes.value_or(asked)}));
+                                 {.capacity = bounds,
+                                  .assistant = assistant(artifact.manifest())
+                                                   ? std::optional(artifact.manifest().mtp->config)
+                                                   : std::nullopt,
+                                  .passes = passes.value_or(asked)}));
   opened.target = target.get();
   opened.model = std::move(target);
   return opened;
@@ -83,7 +106,8 @@ Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineO
 Result<model::Plan> plan_model(const artifact::Artifact& artifact, const EngineOptions& options,
                                const gpu::Limits& limits) {
   TRY_ASSIGN(const model::Capacity bounds, capacity(artifact.manifest(), options));
-  return model::make_plan(artifact.config(), tensor_types(artifact.manifest()), bounds, limits);
+  return model::make_plan(artifact.config(), assistant(artifact.manifest()),
+                          tensor_types(artifact.manifest()), bounds, limits);
 }
 
 Result<void> load_weights(const artifact::Artifact& artifact, model::Model& model,
@@ -98,6 +122,7 @@ EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opene
   info.vocabulary = artifact.config().vocabulary;
   info.context = opened.model->capacity().context;
   info.input_bound = opened.model->capacity().input_bound;
+  info.drafts = opened.model->capacity().drafts;
   info.weight_bytes = artifact.plan().bytes;
   if (!opened.device) {
     info.adapter = "cpu";

@@ -18,6 +18,10 @@ struct OpenedModel {
   model::Target* target = nullptr;      // the model, where it is on a device
 };
 
+// With the view that the options need: with the assistant, or without.
+Result<artifact::Artifact> open_artifact(const std::filesystem::path& folder,
+                                         const EngineOptions& options);
+
 // `passes` is for a GPU: by default as the options say.
 Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options,
                                std::optional<gpu::Passes> passes = {});

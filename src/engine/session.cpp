@@ -12,6 +12,7 @@ struct Session::State {
   const Engine::State& engine;
   std::unique_ptr<model::Sequence> sequence;
   engine::History history;
+  engine::MtpPolicy policy;
   std::optional<engine::Loop> loop;
 
   // After an error nothing is known of the KV.
@@ -27,8 +28,8 @@ Result<Session> Engine::session() {
   if (!sequence) {
     TRY_ASSIGN(sequence, state_->opened.model->sequence());
   }
-  return Session(
-      std::unique_ptr<Session::State>(new Session::State{*state_, std::move(sequence), {}, {}}));
+  return Session(std::unique_ptr<Session::State>(
+      new Session::State{*state_, std::move(sequence), {}, {}, {}}));
 }
 
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -46,11 +47,14 @@ Result<void> Session::start(std::span<const uint32_t> prompt, const GenerateOpti
       .biases = options.biases};
   TRY(model::check_ids_fit(model.config(), model.capacity(), 0, prompt));
   TRY(model::check_request(model.config(), request));
+  if (options.mtp == Mtp::on) TRY(model::check_drafting(model.capacity()));
   TRY_ASSIGN(text::StopStrings stops, text::StopStrings::make(options.stop_strings));
 
   uint32_t reused = state_->history.shared(prompt);
   if (!state_->sequence->keeps(reused)) reused = 0;
-  state_->loop.emplace(*state_->sequence, engine.prompts.tokenizer(), std::move(stops));
+  state_->policy.set_mode(model.capacity().drafts > 0 ? options.mtp : Mtp::off);
+  state_->loop.emplace(*state_->sequence, engine.prompts.tokenizer(), state_->policy,
+                       std::move(stops), options.on_round);
   if (Result<void> started = state_->loop->start(prompt, reused, request); !started) {
     return state_->lost(std::move(started).error());
   }
@@ -65,9 +69,11 @@ Result<std::string> Session::step() {
     return fail(ErrorCode::invalid_argument, "no generation is running; start one first");
   }
   engine::Loop& loop = *state_->loop;
+  const size_t before = loop.generation().ids.size();
   Result<std::string> piece = loop.step(state_->engine.opened.model->capacity().rounds_in_flight);
   if (!piece) return state_->lost(std::move(piece).error());
-  state_->history.append(loop.generation().ids.back());
+  const std::vector<uint32_t>& ids = loop.generation().ids;
+  for (size_t i = before; i < ids.size(); ++i) state_->history.append(ids[i]);
   return piece;
 }
 

@@ -1,6 +1,7 @@
 #include "model/model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "model/plan.h"
@@ -17,6 +18,10 @@ Result<void> check_capacity(const spec::Config& config, const Capacity& capacity
     return fail(ErrorCode::invalid_argument,
                 "input bound {} and rounds in flight {}: both must be at least 1",
                 capacity.input_bound, capacity.rounds_in_flight);
+  }
+  if (capacity.drafts > most_drafts) {
+    return fail(ErrorCode::invalid_argument, "{} drafts in a round: at most {} can be verified",
+                capacity.drafts, most_drafts);
   }
   return {};
 }
@@ -58,6 +63,43 @@ bool kept(const spec::Config& config, const Capacity& capacity, uint32_t positio
     const uint64_t slots = kv_slots(config, layer, capacity);
     return slots >= written || position + slots >= uint64_t{written} + config.window;
   });
+}
+
+Result<void> check_drafting(const Capacity& capacity) {
+  if (capacity.drafts > 0) return {};
+  return fail(ErrorCode::invalid_argument, "the model was opened without an assistant to draft");
+}
+
+Result<void> check_script(const Capacity& capacity, std::span<const uint32_t> drafts) {
+  TRY(check_drafting(capacity));
+  if (capacity.scripted && drafts.size() == size_t{capacity.context} + 1) return {};
+  return fail(ErrorCode::invalid_argument,
+              "a script of {} drafts: expected a model opened for scripts, and {} positions",
+              drafts.size(), capacity.context + 1);
+}
+
+Result<void> check_round(const spec::Config& config, const Round& round) {
+  const auto wrong = [&](std::string_view what) {
+    return fail(ErrorCode::internal,
+                "round {} at position {}: {}; the driver may be at fault: try another adapter, and "
+                "please report this",
+                round.number, round.position, what);
+  };
+  if (round.rows == 0 || round.rows > ops::max_drafts + 1 || round.count == 0 ||
+      round.count > round.accepted + 1) {
+    return wrong(fmt::format("{} rows gave {} tokens", round.rows, round.count));
+  }
+  if (const uint32_t accepted = ops::accepted_drafts(round); accepted != round.accepted) {
+    return wrong(fmt::format("{} drafts were accepted, {} agree", round.accepted, accepted));
+  }
+  for (uint32_t row = 0; row < round.rows; ++row) {
+    if (round.targets[row] >= config.vocabulary) {
+      return wrong(
+          fmt::format("token {} of a vocabulary of {}", round.targets[row], config.vocabulary));
+    }
+    if (!std::isfinite(round.logits[row])) return wrong("the logits are not finite");
+  }
+  return {};
 }
 
 Result<void> check_start(const spec::Config& config, const Capacity& capacity, uint32_t position,

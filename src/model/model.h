@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/accept/accept.h"
 #include "ops/op.h"
 #include "spec/config.h"
 #include "spec/layout.h"
@@ -30,7 +31,10 @@ struct Capacity {
   uint32_t input_bound = 512;  // rows of one prefill chunk
   ops::KvType kv = ops::KvType::f16;
   uint32_t rounds_in_flight = 4;  // rounds submitted ahead of their readback
+  uint32_t drafts = 0;            // K: what the assistant drafts in a round; 0: there is none
+  bool scripted = false;          // drafts can be replaced (tests and benchmarks)
 };
+inline constexpr uint32_t most_drafts = 2;
 
 // What a generation asks for: how its tokens are chosen, and how far it may go.
 struct Request {
@@ -41,12 +45,8 @@ struct Request {
 };
 inline constexpr uint32_t max_stop_ids = 63;
 
-// What one round emitted: one token, and why the sequence stopped, if it did.
-struct Round {
-  uint32_t token = 0;
-  uint32_t position = 0;  // of the token
-  ops::StopCode stop = ops::StopCode::none;
-};
+// What a round ran and emitted, and why the sequence stopped, if it did.
+using Round = ops::RoundRecord;
 
 // Receives rows of an intermediate result during `score`: "embed", "per_layer_inputs"
 // [layer][row][width], "layer0", ..., "final". `first_row` counts from the start of the scored ids.
@@ -68,6 +68,10 @@ Result<void> check_capacity(const spec::Config& config, const Capacity& capacity
 Result<void> check_ids_fit(const spec::Config& config, const Capacity& capacity, uint32_t position,
                            std::span<const uint32_t> ids);
 Result<void> check_request(const spec::Config& config, const Request& request);
+Result<void> check_drafting(const Capacity& capacity);
+Result<void> check_script(const Capacity& capacity, std::span<const uint32_t> drafts);
+// What the GPU says of a round, recounted: an error is a defect, of Tandem or of the driver.
+Result<void> check_round(const spec::Config& config, const Round& round);
 // A prefill may start at 0, and where `kept` says so.
 Result<void> check_start(const spec::Config& config, const Capacity& capacity, uint32_t position,
                          uint32_t written);
@@ -97,8 +101,14 @@ class Sequence {
   // what its window reads.
   virtual bool keeps(uint32_t position) const = 0;
 
-  // Submits one more round after the last one submitted. Rounds past a stop emit nothing.
-  virtual Result<void> decode() = 0;
+  // Submits one more round after the last one submitted: one row, or with drafts one row and one
+  // for each draft. The tokens are the same. Rounds past a stop emit nothing.
+  virtual Result<void> decode(bool with_drafts) = 0;
+  Result<void> decode() { return decode(false); }
+
+  // What the drafts of rounds submitted from now on are replaced with, by position up to the
+  // context; ops::unscripted leaves one as it is. Needs Capacity::scripted.
+  virtual Result<void> script(std::span<const uint32_t> drafts) = 0;
 
   // How many submitted rounds are not harvested yet.
   virtual uint32_t in_flight() const = 0;
@@ -107,7 +117,7 @@ class Sequence {
   // was submitted past a stop.
   virtual Result<std::optional<Round>> harvest(bool wait) = 0;
 
-  // The logits row that the last round chose its token from.
+  // The logits rows [row][vocabulary] that the last round harvested chose its tokens from.
   virtual Result<std::vector<float>> logits() = 0;
 
   // Runs all layers on all `ids` from position 0. Rounds in flight are dropped.

@@ -6,7 +6,9 @@
 #include "ops/accept/accept.h"
 #include "ops/argmax/argmax.h"
 #include "ops/attention/attention.h"
+#include "ops/draft/draft.h"
 #include "ops/sample/sample.h"
+#include "ops/top_k/top_k.h"
 
 namespace tandem::model {
 namespace {
@@ -62,31 +64,65 @@ void plan_rows(const spec::Config& config, std::string_view set, uint64_t rows, 
   }
 }
 
+// The partial results of attention by splits. Rows that lag look one position further back.
+uint64_t partials_bytes(const spec::Config& config, uint32_t context, uint32_t rows, uint32_t lag) {
+  uint64_t bytes = 4;
+  for (const spec::Layer& layer : config.layers) {
+    const ops::Attention shape{
+        .heads = config.heads,
+        .kv_heads = layer.kv_heads,
+        .head_dim = layer.head_dim,
+        .window = layer.kind == spec::LayerKind::sliding ? config.window + lag : 0,
+        .lag = lag,
+        .positions = context,
+        .max_rows = rows};
+    bytes = std::max(bytes, ops::attention_partials_bytes(shape));
+  }
+  return bytes;
+}
+
+// What the assistant computes a draft with.
+void plan_draft(const spec::AssistantConfig& assistant, Plan& plan) {
+  const spec::Config& text = assistant.text;
+  const uint32_t layers = static_cast<uint32_t>(text.layers.size());
+  std::vector<PlannedBuffer>& buffers = plan.scratch;
+  plan_rows(text, "draft", 1, layers, buffers);
+  buffers.push_back(
+      {"draft.attention_partials", partials_bytes(text, plan.capacity.context, 1, 1)});
+  uint32_t scored = text.vocabulary;
+  if (assistant.ordered) {
+    const auto& [centroids, top_k] = *assistant.ordered;
+    scored = top_k * (text.vocabulary / centroids);
+    buffers.push_back({"draft.centroids", uint64_t{centroids} * 4});
+    buffers.push_back({"draft.top_values", uint64_t{top_k} * 4});
+    buffers.push_back({"draft.top", uint64_t{top_k} * 4});
+    buffers.push_back({"draft.scores", uint64_t{scored} * 4});
+    buffers.push_back({"draft.scored", uint64_t{scored} * 4});
+    const ops::TopK op{.columns = centroids, .k = top_k, .max_rows = 1};
+    buffers.push_back({"draft.top_partials", std::max<uint64_t>(ops::top_k_partials_bytes(op), 4)});
+  }
+  buffers.push_back({"draft.logits", uint64_t{text.vocabulary} * 4});
+  buffers.push_back({"draft.argmax_partials", ops::argmax_partials_bytes(scored, 1)});
+  buffers.push_back({"draft.token", 4});
+}
+
 void plan_scratch(const spec::Config& config, Plan& plan) {
+  const uint32_t rows = plan.capacity.drafts + 1;
   const uint32_t layers = static_cast<uint32_t>(config.layers.size());
   std::vector<PlannedBuffer>& buffers = plan.scratch;
   for (size_t i = 0; i < plan.angles.size(); ++i) {
     const uint64_t pairs = std::max(plan.angles[i].rope.rotated_pairs, 1u);
     buffers.push_back({fmt::format("angles.{}", i), plan.capacity.context * pairs * 8});
   }
-  plan_rows(config, "row", 1, layers, buffers);
-  uint64_t partials = 4;
-  for (const spec::Layer& layer : config.layers) {
-    const ops::Attention shape{.heads = config.heads,
-                               .kv_heads = layer.kv_heads,
-                               .head_dim = layer.head_dim,
-                               .window = layer.kind == spec::LayerKind::sliding ? config.window : 0,
-                               .positions = plan.capacity.context,
-                               .max_rows = 1};
-    partials = std::max(partials, ops::attention_partials_bytes(shape));
-  }
-  buffers.push_back({"row.attention_partials", partials});
-  buffers.push_back({"row.logits", uint64_t{config.vocabulary} * 4});
-  buffers.push_back({"row.argmax_partials", ops::argmax_partials_bytes(config.vocabulary, 1)});
-  buffers.push_back({"row.sample_keys", ops::sample_keys_bytes(config.vocabulary, 1)});
-  buffers.push_back({"row.sample_state", ops::sample_state_bytes(1)});
-  buffers.push_back({"row.sample_partials", ops::sample_partials_bytes(config.vocabulary, 1)});
-  buffers.push_back({"row.token", 4});
+  plan_rows(config, "row", rows, layers, buffers);
+  buffers.push_back(
+      {"row.attention_partials", partials_bytes(config, plan.capacity.context, rows, 0)});
+  buffers.push_back({"row.logits", uint64_t{rows} * config.vocabulary * 4});
+  buffers.push_back({"row.argmax_partials", ops::argmax_partials_bytes(config.vocabulary, rows)});
+  buffers.push_back({"row.sample_keys", ops::sample_keys_bytes(config.vocabulary, rows)});
+  buffers.push_back({"row.sample_state", ops::sample_state_bytes(rows)});
+  buffers.push_back({"row.sample_partials", ops::sample_partials_bytes(config.vocabulary, rows)});
+  buffers.push_back({"row.token", uint64_t{rows} * 4});
   plan_rows(config, "chunk", plan.capacity.input_bound, config.owning_layers(), buffers);
   plan_rows(config, "score", plan.score_rows, layers, buffers);
   buffers.push_back({"score.logits", uint64_t{plan.score_rows} * config.vocabulary * 4});
@@ -107,14 +143,18 @@ void plan_sequence(const spec::Config& config, Plan& plan) {
   plan.sequence.push_back({"sample_settings", sizeof(ops::SampleSettings)});
   plan.sequence.push_back({"biases", max_biases * sizeof(TokenBias)});
   plan.sequence.push_back({"step", sizeof(ops::Step)});
-  plan.sequence.push_back({"records", sizeof(ops::RoundRecord)});
+  plan.sequence.push_back({"record", sizeof(ops::RoundRecord)});
   plan.sequence.push_back({"chunk_step", sizeof(ops::Step)});
+  if (capacity.drafts == 0) return;
+  plan.sequence.push_back({"draft_steps", capacity.drafts * ops::draft_step_bytes});
+  plan.sequence.push_back({"draft_input", uint64_t{2} * config.hidden * 4});
+  if (capacity.scripted) plan.sequence.push_back({"script", (uint64_t{capacity.context} + 1) * 4});
 }
 
-Result<void> plan_weights(const spec::Config& config, const TensorTypes& types,
+Result<void> plan_weights(const std::vector<spec::Tensor>& tensors, const TensorTypes& types,
                           const gpu::Limits& limits, Plan& plan) {
   const uint64_t limit = std::min(limits.max_binding_bytes, limits.max_buffer_bytes);
-  for (const spec::Tensor& tensor : spec::tensors(config)) {
+  for (const spec::Tensor& tensor : tensors) {
     const auto type = types.find(tensor.name);
     if (type == types.end()) {
       return fail(ErrorCode::not_found, "tensor {}: the artifact gives it no type", tensor.name);
@@ -147,6 +187,13 @@ Result<void> plan_weights(const spec::Config& config, const TensorTypes& types,
     plan.tensors.push_back(planned);
   }
   return {};
+}
+
+void plan_angles(const spec::Config& config, Plan& plan) {
+  for (const spec::Layer& layer : config.layers) {
+    const PlannedAngles angles{layer.rope, layer.head_dim};
+    if (angles_of(plan, layer) == plan.angles.size()) plan.angles.push_back(angles);
+  }
 }
 
 Result<void> check_limits(const Plan& plan, const gpu::Limits& limits) {
@@ -184,8 +231,9 @@ uint32_t angles_of(const Plan& plan, const spec::Layer& layer) {
 
 uint32_t kv_slots(const spec::Config& config, const spec::Layer& layer, const Capacity& capacity) {
   if (layer.kind == spec::LayerKind::full) return capacity.context;
+  const uint64_t ahead = uint64_t{capacity.drafts + 1} * capacity.rounds_in_flight;
   const uint64_t ring =
-      uint64_t{config.window} + 1 + std::max(capacity.input_bound, capacity.rounds_in_flight);
+      uint64_t{config.window} + 1 + std::max<uint64_t>(capacity.input_bound, ahead);
   return static_cast<uint32_t>(std::min<uint64_t>(ring, capacity.context));
 }
 
@@ -194,9 +242,11 @@ uint32_t per_layer_stride(const spec::Config& config, uint32_t rows) {
   return (rows * config.per_layer_input + alignment - 1) / alignment * alignment;
 }
 
-Result<Plan> make_plan(const spec::Config& config, const TensorTypes& types,
-                       const Capacity& capacity, const gpu::Limits& limits) {
+Result<Plan> make_plan(const spec::Config& config, const spec::AssistantConfig* assistant,
+                       const TensorTypes& types, const Capacity& capacity,
+                       const gpu::Limits& limits) {
   TRY(check_capacity(config, capacity));
+  if (capacity.drafts == 0) assistant = nullptr;
   Plan plan;
   plan.capacity = capacity;
   plan.capacity.input_bound = std::min(capacity.input_bound, capacity.context);
@@ -205,12 +255,14 @@ Result<Plan> make_plan(const spec::Config& config, const TensorTypes& types,
                                (uint64_t{config.vocabulary} * 4);
   plan.score_rows = static_cast<uint32_t>(
       std::clamp<uint64_t>(logits_rows, 1, std::min(32u, plan.capacity.input_bound)));
-  for (const spec::Layer& layer : config.layers) {
-    const PlannedAngles angles{layer.rope, layer.head_dim};
-    if (angles_of(plan, layer) == plan.angles.size()) plan.angles.push_back(angles);
+  plan_angles(config, plan);
+  TRY(plan_weights(spec::tensors(config), types, limits, plan));
+  if (assistant) {
+    plan_angles(assistant->text, plan);
+    TRY(plan_weights(spec::tensors(*assistant), types, limits, plan));
   }
-  TRY(plan_weights(config, types, limits, plan));
   plan_scratch(config, plan);
+  if (assistant) plan_draft(*assistant, plan);
   plan_sequence(config, plan);
   TRY(check_limits(plan, limits));
   return plan;

@@ -60,9 +60,11 @@ uint32_t kv_slots(const spec::Config& config, const spec::Layer& layer, const Ca
 // alignment.
 uint32_t per_layer_stride(const spec::Config& config, uint32_t rows);
 
-// Refuses, with the name and both numbers: a context over the config's positions, buffers or
+// `assistant` is needed where there are drafts, and planned only then. Refuses, with the name and
+// both numbers: a context over the config's positions, buffers or
 // bindings over the limits.
-Result<Plan> make_plan(const spec::Config& config, const TensorTypes& types,
-                       const Capacity& capacity, const gpu::Limits& limits);
+Result<Plan> make_plan(const spec::Config& config, const spec::AssistantConfig* assistant,
+                       const TensorTypes& types, const Capacity& capacity,
+                       const gpu::Limits& limits);
 
 }  // namespace tandem::model

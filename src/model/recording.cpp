@@ -234,40 +234,53 @@ Result<gpu::CommandList> Recording::last_row(const RowSet& from, const RowSet& t
   return commands;
 }
 
-Result<void> Recording::argmax(gpu::CommandList& commands, const RowSet& row) {
+Result<void> Recording::argmax(gpu::CommandList& commands, const RowSet& rows) {
   return ops::record(commands, ops::Argmax{.columns = config_.vocabulary,
-                                           .step = step(row),
-                                           .logits = view(row, "logits"),
-                                           .partials = view(row, "argmax_partials"),
-                                           .index = view(row, "token"),
-                                           .max_rows = row.max_rows});
+                                           .step = step(rows),
+                                           .logits = view(rows, "logits"),
+                                           .partials = view(rows, "argmax_partials"),
+                                           .index = view(rows, "token"),
+                                           .max_rows = rows.max_rows});
 }
 
-Result<void> Recording::sample(gpu::CommandList& commands, const RowSet& row) {
+Result<void> Recording::sample(gpu::CommandList& commands, const RowSet& rows) {
   return ops::record(commands,
                      ops::Sample{.columns = config_.vocabulary,
                                  .context = plan_.capacity.context,
-                                 .step = step(row),
-                                 .logits = view(row, "logits"),
+                                 .step = step(rows),
+                                 .logits = view(rows, "logits"),
                                  .timeline = sequence_.find("timeline")->second.view(),
                                  .settings = sequence_.find("sample_settings")->second.view(),
                                  .biases = sequence_.find("biases")->second.view(),
-                                 .keys = view(row, "sample_keys"),
-                                 .state = view(row, "sample_state"),
-                                 .partials = view(row, "sample_partials"),
-                                 .index = view(row, "token"),
-                                 .max_rows = row.max_rows});
+                                 .keys = view(rows, "sample_keys"),
+                                 .state = view(rows, "sample_state"),
+                                 .partials = view(rows, "sample_partials"),
+                                 .index = view(rows, "token"),
+                                 .max_rows = rows.max_rows});
 }
 
-Result<gpu::CommandList> Recording::next_token(const RowSet& row, bool sampled) {
+Result<gpu::CommandList> Recording::next_token(const RowSet& rows, bool sampled) {
   gpu::CommandList commands(device_);
-  TRY(sampled ? sample(commands, row) : argmax(commands, row));
+  TRY(sampled ? sample(commands, rows) : argmax(commands, rows));
   TRY(ops::record(commands, ops::Accept{.context = plan_.capacity.context,
-                                        .step = step(row),
-                                        .targets = view(row, "token"),
+                                        .drafts = rows.max_rows - 1,
+                                        .columns = config_.vocabulary,
+                                        .step = step(rows),
+                                        .targets = view(rows, "token"),
+                                        .logits = view(rows, "logits"),
                                         .stop_ids = sequence_.find("stop_ids")->second.view(),
                                         .timeline = sequence_.find("timeline")->second.view(),
-                                        .records = sequence_.find("records")->second.view()}));
+                                        .record = sequence_.find("record")->second.view()}));
+  if (plan_.capacity.drafts == 0) return commands;
+  const uint64_t bytes = uint64_t{config_.hidden} * sizeof(float);
+  TRY(ops::record(commands,
+                  ops::Slice{.x_stride = config_.hidden,
+                             .columns = config_.hidden,
+                             .rows = ops::SliceRows::accepted,
+                             .step = step(rows),
+                             .x = view(rows, "normed"),
+                             .y = sequence_.find("draft_input")->second.view().part(bytes, bytes),
+                             .max_rows = rows.max_rows}));
   return commands;
 }
 

@@ -40,8 +40,9 @@ class Recording {
   Result<gpu::CommandList> head(const RowSet& rows);
   // h and normed of the last row of `from` to the single row of `to`.
   Result<gpu::CommandList> last_row(const RowSet& from, const RowSet& to);
-  // The logits of the single row to a token, the largest or a sampled one, and the step moved on.
-  Result<gpu::CommandList> next_token(const RowSet& row, bool sampled);
+  // The logits of each row to a token, the largest or a sampled one; the drafts among the rows
+  // accepted, and the step moved on. Where there is an assistant, its input gets the hidden state.
+  Result<gpu::CommandList> next_token(const RowSet& rows, bool sampled);
 
   gpu::View view(const RowSet& rows, std::string_view buffer) const;
   gpu::View step(const RowSet& rows) const;
@@ -52,8 +53,8 @@ class Recording {
   Result<void> mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
   Result<void> per_layer(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
 
-  Result<void> argmax(gpu::CommandList& commands, const RowSet& row);
-  Result<void> sample(gpu::CommandList& commands, const RowSet& row);
+  Result<void> argmax(gpu::CommandList& commands, const RowSet& rows);
+  Result<void> sample(gpu::CommandList& commands, const RowSet& rows);
 
   // A product of normed-width rows: x [weights.columns] to y, with an optional factor of the
   // epilogue.

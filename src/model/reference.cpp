@@ -5,10 +5,12 @@
 #include <deque>
 
 #include "base/error.h"
+#include "model/assistant_reference.h"
 #include "model/plan.h"
 #include "ops/accept/accept.h"
 #include "ops/add_norm/add_norm.h"
 #include "ops/attention/attention.h"
+#include "ops/draft/draft.h"
 #include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
 #include "ops/per_layer_input/per_layer_input.h"
@@ -36,7 +38,9 @@ class ReferenceSequence : public HiddenSequence {
 
   Result<void> prefill(uint32_t position, std::span<const uint32_t> ids,
                        const Request& request) override;
-  Result<void> decode() override;
+  using Sequence::decode;
+  Result<void> decode(bool with_drafts) override;
+  Result<void> script(std::span<const uint32_t> drafts) override;
   bool keeps(uint32_t position) const override {
     return kept(config_, capacity_, position, written_);
   }
@@ -63,7 +67,9 @@ class ReferenceSequence : public HiddenSequence {
                 const Floats& next) const;
   void keep_last_row(Rows& rows) const;
   Floats head(const Rows& rows) const;
-  void round(Rows rows);
+  void round(const Rows& rows);
+  // The drafts of a round, into the timeline; the step gets the rows to verify them.
+  Result<void> draft();
 
   Floats linear(const std::string& tensor, ops::Epilogue epilogue, const Rows& rows,
                 const Floats& x, std::span<const float> times = {}) const;
@@ -82,8 +88,10 @@ class ReferenceSequence : public HiddenSequence {
   const spec::Config& config_;
   const Capacity& capacity_;
   const HostWeights& weights_;
+  const AssistantReference* assistant_;
   std::vector<Cache> caches_;
   std::vector<uint32_t> timeline_;
+  std::vector<uint32_t> script_;
   Request request_;
   uint32_t written_ = 0;  // positions that have been written
   ops::Step step_;
@@ -96,6 +104,7 @@ ReferenceSequence::ReferenceSequence(const Reference& model)
     : config_(model.config()),
       capacity_(model.capacity()),
       weights_(model.weights()),
+      assistant_(model.assistant()),
       timeline_(capacity_.context + 1) {
   for (uint32_t i = 0; i < config_.owning_layers(); ++i) {
     const spec::Layer& layer = config_.layers[i];
@@ -219,18 +228,51 @@ Floats ReferenceSequence::head(const Rows& rows) const {
                 rows.normed);
 }
 
-// From rows that have passed the owning layers to the next token.
-void ReferenceSequence::round(Rows rows) {
-  keep_last_row(rows);
-  for (uint32_t i = config_.owning_layers(); i < config_.layers.size(); ++i) layer(i, rows);
+// From rows that have passed all layers to the tokens after them.
+void ReferenceSequence::round(const Rows& rows) {
   logits_ = head(rows);
-  hidden_ = rows.normed;
-  const uint32_t token = ops::sample_reference(
-      request_.sampling, request_.biases, std::span(timeline_).first(step_.position + 1), logits_);
-  step_ =
-      ops::accept_reference(step_, capacity_.context, 0, {&token, 1}, request_.stop_ids, timeline_)
-          .step;
-  rounds_.push_back(Round{step_.token, step_.position, static_cast<ops::StopCode>(step_.stop)});
+  std::vector<uint32_t> targets(rows.count);
+  for (uint32_t r = 0; r < rows.count; ++r) {
+    targets[r] = ops::sample_reference(
+        request_.sampling, request_.biases, std::span(timeline_).first(rows.position + r + 1),
+        std::span(logits_).subspan(size_t{r} * config_.vocabulary, config_.vocabulary));
+  }
+  const auto [step, record] = ops::accept_reference(step_, capacity_.context, rows.count - 1,
+                                                    targets, logits_, request_.stop_ids, timeline_);
+  step_ = step;
+  const auto accepted = rows.normed.begin() + size_t{record.accepted} * config_.hidden;
+  hidden_.assign(accepted, accepted + config_.hidden);
+  rounds_.push_back(record);
+}
+
+Result<void> ReferenceSequence::draft() {
+  std::vector<ops::Step> steps(capacity_.drafts);
+  ops::draft_steps_reference(capacity_.context, step_, steps);
+  const uint32_t position = step_.position;
+  const bool sampled = !ops::is_argmax(request_.sampling, request_.biases);
+  Floats hidden = hidden_;
+  for (uint32_t k = 0; k < capacity_.drafts && steps[k].rows > 0; ++k) {
+    TRY_ASSIGN(const std::vector<Draft> drafts,
+               assistant_->draft(*this, {.token = timeline_[position + k],
+                                         .position = position,
+                                         .hidden = hidden,
+                                         .steps = 1,
+                                         .logits = sampled}));
+    const Draft& draft = drafts.front();
+    const uint32_t token =
+        sampled ? ops::sample_reference(request_.sampling, request_.biases,
+                                        std::span(timeline_).first(position + k + 1), draft.logits)
+                : draft.token;
+    ops::draft_reference(k, token, script_, request_.stop_ids, step_, steps, timeline_);
+    hidden = draft.hidden;
+  }
+  return {};
+}
+
+Result<void> ReferenceSequence::script(std::span<const uint32_t> drafts) {
+  TRY(check_script(capacity_, drafts));
+  script_.assign(drafts.begin(), drafts.end());
+  return {};
 }
 
 Result<void> ReferenceSequence::prefill(uint32_t position, std::span<const uint32_t> ids,
@@ -249,22 +291,27 @@ Result<void> ReferenceSequence::prefill(uint32_t position, std::span<const uint3
     Rows rows = inputs(begin, count);
     for (uint32_t i = 0; i < config_.owning_layers(); ++i) layer(i, rows);
     begin += count;
-    if (begin == end) round(std::move(rows));
+    if (begin < end) continue;
+    keep_last_row(rows);
+    for (uint32_t i = config_.owning_layers(); i < config_.layers.size(); ++i) layer(i, rows);
+    round(rows);
   }
   return {};
 }
 
-Result<void> ReferenceSequence::decode() {
+Result<void> ReferenceSequence::decode(bool with_drafts) {
   if (step_.rounds == 0)
     return fail(ErrorCode::invalid_argument, "decode needs a prefill before it");
+  if (with_drafts) TRY(check_drafting(capacity_));
   if (step_.rows == 0) {
     rounds_.push_back(std::nullopt);
     return {};
   }
-  Rows rows = inputs(step_.position, 1);
-  written_ = std::max(written_, step_.position + 1);
-  for (uint32_t i = 0; i < config_.owning_layers(); ++i) layer(i, rows);
-  round(std::move(rows));
+  if (with_drafts) TRY(draft());
+  Rows rows = inputs(step_.position, step_.rows);
+  written_ = std::max(written_, step_.position + step_.rows);
+  for (uint32_t i = 0; i < config_.layers.size(); ++i) layer(i, rows);
+  round(rows);
   return {};
 }
 
@@ -313,10 +360,26 @@ Result<KvRows> ReferenceSequence::kv(uint32_t layer, uint32_t begin, uint32_t en
 
 Result<std::unique_ptr<Reference>> Reference::open(const spec::Config& config,
                                                    const TensorTypes& types,
-                                                   const Capacity& capacity) {
+                                                   const Capacity& capacity,
+                                                   const spec::AssistantConfig* assistant) {
   TRY(check_capacity(config, capacity));
   TRY_ASSIGN(HostWeights weights, HostWeights::make(spec::tensors(config), types));
-  return std::unique_ptr<Reference>(new Reference(config, capacity, std::move(weights)));
+  std::unique_ptr<Reference> reference(new Reference(config, capacity, std::move(weights)));
+  if (capacity.drafts == 0) return reference;
+  if (!assistant) {
+    return fail(ErrorCode::invalid_argument, "{} drafts in a round need an assistant",
+                capacity.drafts);
+  }
+  TRY_ASSIGN(reference->assistant_, AssistantReference::open(*assistant, types, *reference));
+  return reference;
+}
+
+Reference::~Reference() = default;
+
+Result<void> Reference::write(std::string_view plane, uint64_t offset,
+                              std::span<const std::byte> bytes) {
+  if (assistant_ && spec::is_assistants(plane)) return assistant_->write(plane, offset, bytes);
+  return weights_.write(plane, offset, bytes);
 }
 
 Result<std::unique_ptr<Sequence>> Reference::sequence() { return hidden_sequence(); }

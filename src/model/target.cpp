@@ -5,14 +5,27 @@
 #include "base/error.h"
 #include "model/target_sequence.h"
 #include "ops/qkv_rope/qkv_rope.h"
+#include "spec/pair.h"
 
 namespace tandem::model {
+namespace {
+
+Result<void> check_assistant(const spec::Config& config, const TargetOptions& options) {
+  if (options.capacity.drafts == 0) return {};
+  if (options.assistant) return spec::check_pair(config, *options.assistant, "assistant");
+  return fail(ErrorCode::invalid_argument, "{} drafts in a round need an assistant",
+              options.capacity.drafts);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Target>> Target::open(gpu::Device& device, const spec::Config& config,
                                              const TensorTypes& types,
                                              const TargetOptions& options) {
   std::unique_ptr<Target> target(new Target(device, config, options));
-  TRY_ASSIGN(target->plan_, make_plan(config, types, options.capacity, device.info().limits));
+  TRY(check_assistant(config, options));
+  TRY_ASSIGN(target->plan_, make_plan(config, options.assistant ? &*options.assistant : nullptr,
+                                      types, options.capacity, device.info().limits));
   TRY_ASSIGN(target->weights_, DeviceWeights::make(device, target->plan_));
   TRY_ASSIGN(target->scratch_, make_buffers(device, target->plan_.scratch));
   for (size_t i = 0; i < target->plan_.angles.size(); ++i) {

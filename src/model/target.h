@@ -1,5 +1,5 @@
-// The target model on a GPU device: its plan, weights and scratch buffers, shared by all of its
-// sequences.
+// The target model on a GPU device, with its assistant where it is opened for drafts: plan, weights
+// and scratch buffers, shared by all of its sequences.
 #pragma once
 
 #include <memory>
@@ -14,6 +14,7 @@ namespace tandem::model {
 
 struct TargetOptions {
   Capacity capacity;
+  std::optional<spec::AssistantConfig> assistant;  // needed for drafts
   gpu::Passes passes = gpu::Passes::one_per_submission;
   // Runs single rows by the kernels for several rows, as on a device where the two differ in bits.
   bool force_few_rows = false;
@@ -32,6 +33,10 @@ class Target : public Model {
                      std::span<const std::byte> bytes) override;
   Result<std::unique_ptr<Sequence>> sequence() override;
 
+  // None without drafts.
+  const spec::AssistantConfig* assistant() const {
+    return capacity().drafts > 0 ? &*options_.assistant : nullptr;
+  }
   const Plan& plan() const { return plan_; }
   const Buffers& scratch() const { return scratch_; }
   const DeviceWeights& weights() const { return weights_; }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "model/drafting.h"
 #include "ops/sample/sample.h"
 
 namespace tandem::model {
@@ -22,6 +23,12 @@ std::vector<float> halves(const std::vector<std::byte>& bytes) {
   std::vector<float> values(bits.size());
   std::transform(bits.begin(), bits.end(), values.begin(), from_half);
   return values;
+}
+
+Result<void> keep(std::vector<gpu::CommandList>& lists, Result<gpu::CommandList> list) {
+  if (!list) return tl::unexpected<Error>(std::move(list).error());
+  lists.push_back(std::move(*list));
+  return {};
 }
 
 void append(gpu::Submission& submission, const std::vector<gpu::CommandList>& lists,
@@ -51,12 +58,6 @@ Result<void> TargetSequence::record() {
                       [this](const ops::Linear& op) { return target_.single_row_route(op); });
   const uint32_t owning = target_.config().owning_layers();
   const uint32_t layers = static_cast<uint32_t>(target_.config().layers.size());
-  auto keep = [](std::vector<gpu::CommandList>& lists,
-                 Result<gpu::CommandList> list) -> Result<void> {
-    if (!list) return tl::unexpected<Error>(std::move(list).error());
-    lists.push_back(std::move(*list));
-    return {};
-  };
   TRY(keep(chunk_lists_, recording.inputs(chunk_, owning)));
   TRY(keep(chunk_lists_, recording.layers(chunk_, 0, owning)));
   TRY(keep(row_inputs_, recording.inputs(row_, layers)));
@@ -64,9 +65,25 @@ Result<void> TargetSequence::record() {
   TRY(keep(last_row_, recording.last_row(chunk_, row_)));
   TRY(keep(finish_, recording.layers(row_, owning, layers)));
   TRY(keep(finish_, recording.head(row_)));
-  TRY(keep(argmax_, recording.next_token(row_, false)));
-  TRY(keep(sample_, recording.next_token(row_, true)));
+  TRY(keep(next_.argmax, recording.next_token(row_, false)));
+  TRY(keep(next_.sample, recording.next_token(row_, true)));
+  if (target_.assistant()) TRY(record_drafts(recording));
   return record_score(recording);
+}
+
+Result<void> TargetSequence::record_drafts(Recording& recording) {
+  const uint32_t layers = static_cast<uint32_t>(target_.config().layers.size());
+  verify_row_ = {"row", target_.capacity().drafts + 1, ops::RowRoute::few,
+                 ops::AttentionRoute::split, "step"};
+  Drafting drafting(target_.device(), target_.config(), *target_.assistant(), target_.plan(),
+                    target_.weights(), target_.scratch(), buffers_);
+  TRY(keep(drafts_.argmax, drafting.drafts(false)));
+  TRY(keep(drafts_.sample, drafting.drafts(true)));
+  TRY(keep(verify_, recording.inputs(verify_row_, layers)));
+  TRY(keep(verify_, recording.layers(verify_row_, 0, layers)));
+  TRY(keep(verify_, recording.head(verify_row_)));
+  TRY(keep(verify_next_.argmax, recording.next_token(verify_row_, false)));
+  return keep(verify_next_.sample, recording.next_token(verify_row_, true));
 }
 
 Result<void> TargetSequence::record_score(Recording& recording) {
@@ -98,8 +115,10 @@ std::vector<const gpu::CommandList*> TargetSequence::method(std::string_view nam
   if (name == "decode" || name == "sampled decode") {
     add(row_inputs_), add(row_owning_), add(finish_);
   }
-  if (name == "prefill" || name == "decode") add(argmax_);
-  if (name == "sampled decode") add(sample_);
+  if (name == "prefill" || name == "decode") add(next_.argmax);
+  if (name == "sampled decode") add(next_.sample);
+  if (name == "k2_round") add(drafts_.argmax), add(verify_), add(verify_next_.argmax);
+  if (name == "sampled k2_round") add(drafts_.sample), add(verify_), add(verify_next_.sample);
   if (name == "score") {
     for (const Stage& stage : stages_) lists.push_back(&stage.commands);
   }
@@ -130,15 +149,27 @@ Result<void> TargetSequence::start_rounds(uint32_t position, const Request& requ
     }
   }
   TRY(write_step("step", {.position = position, .rows = 1, .remaining = request.max_tokens}));
-  next_position_ = position + 1;
-  submitted_ = 1;
+  position_ = position;
+  submitted_ = 0;
   return {};
 }
 
-void TargetSequence::finish_round(gpu::Submission& submission, uint32_t positions) const {
+void TargetSequence::finish(gpu::Submission& submission, uint32_t positions) const {
   append(submission, finish_, {1, positions});
-  append(submission, sampled_ ? sample_ : argmax_, {1, positions});
-  submission.read_back = buffer("step");
+  append(submission, chosen(next_), {1, positions});
+}
+
+uint32_t TargetSequence::next_position() const {
+  uint32_t position = position_;
+  for (const InFlight& round : rounds_) position += round.rows;
+  return std::min(position, target_.capacity().context - 1);
+}
+
+Result<void> TargetSequence::submit_round(gpu::Submission& submission, uint32_t rows) {
+  submission.read_back = buffer("record");
+  TRY_ASSIGN(gpu::Readback readback, target_.device().submit(submission));
+  rounds_.push_back({std::move(readback), ++submitted_, rows});
+  return {};
 }
 
 bool TargetSequence::keeps(uint32_t position) const {
@@ -164,48 +195,55 @@ Result<void> TargetSequence::prefill(uint32_t position, std::span<const uint32_t
     if (begin == end) {
       append(submission, row_inputs_, {1, end});
       append(submission, last_row_, {1, end});
-      finish_round(submission, end);
-    }
-    TRY_ASSIGN(gpu::Readback readback, target_.device().submit(submission));
-    if (begin == end) {
-      rounds_.push_back({std::move(readback), submitted_});
+      finish(submission, end);
+      TRY(submit_round(submission, 1));
     } else {
+      TRY_ASSIGN(const gpu::Readback readback, target_.device().submit(submission));
       TRY(keep_times(readback));
     }
   }
   return {};
 }
 
-Result<void> TargetSequence::decode() {
+Result<void> TargetSequence::decode(bool with_drafts) {
   if (submitted_ == 0) return fail(ErrorCode::invalid_argument, "decode needs a prefill before it");
-  const uint32_t positions = std::min(next_position_ + 1, target_.capacity().context);
+  if (with_drafts) TRY(check_drafting(target_.capacity()));
+  const uint32_t rows = with_drafts ? target_.capacity().drafts + 1 : 1;
+  const uint32_t positions = std::min(next_position() + rows, target_.capacity().context);
   gpu::Submission submission{.items = {}, .read_back = {}, .passes = target_.passes()};
-  append(submission, row_inputs_, {1, positions});
-  append(submission, row_owning_, {1, positions});
-  finish_round(submission, positions);
-  TRY_ASSIGN(gpu::Readback readback, target_.device().submit(submission));
-  rounds_.push_back({std::move(readback), ++submitted_});
-  ++next_position_;
+  if (with_drafts) {
+    append(submission, chosen(drafts_), {1, positions});
+    append(submission, verify_, {rows, positions});
+    append(submission, chosen(verify_next_), {rows, positions});
+  } else {
+    append(submission, row_inputs_, {1, positions});
+    append(submission, row_owning_, {1, positions});
+    finish(submission, positions);
+  }
   written_ = std::max(written_, positions);
-  return {};
+  return submit_round(submission, rows);
+}
+
+Result<void> TargetSequence::script(std::span<const uint32_t> drafts) {
+  TRY(check_script(target_.capacity(), drafts));
+  return write("script", 0, drafts.data(), drafts.size_bytes());
 }
 
 Result<std::optional<Round>> TargetSequence::harvest(bool wait) {
   if (rounds_.empty()) return std::nullopt;
-  if (wait) TRY(target_.device().wait(rounds_.front().step));
-  if (!rounds_.front().step.ready()) return std::nullopt;
-  InFlight round = std::move(rounds_.front());
+  if (wait) TRY(target_.device().wait(rounds_.front().record));
+  if (!rounds_.front().record.ready()) return std::nullopt;
+  InFlight in_flight = std::move(rounds_.front());
   rounds_.pop_front();
-  TRY(keep_times(round.step));
-  TRY_ASSIGN(const std::vector<std::byte> bytes, round.step.take());
-  ops::Step step;
-  std::memcpy(&step, bytes.data(), sizeof(step));
-  if (step.rounds != round.number) return std::nullopt;
-  if (step.token >= target_.config().vocabulary) {
-    return fail(ErrorCode::internal, "round {} gave token {}: the vocabulary has {} ids",
-                round.number, step.token, target_.config().vocabulary);
-  }
-  return Round{step.token, step.position, static_cast<ops::StopCode>(step.stop)};
+  TRY(keep_times(in_flight.record));
+  TRY_ASSIGN(const std::vector<std::byte> bytes, in_flight.record.take());
+  Round round;
+  std::memcpy(&round, bytes.data(), sizeof(round));
+  if (round.number != in_flight.number) return std::nullopt;
+  TRY(check_round(target_.config(), round));
+  position_ = round.position + round.count;
+  harvested_rows_ = round.rows;
+  return round;
 }
 
 Result<void> TargetSequence::keep_times(const gpu::Readback& readback) {
@@ -216,9 +254,10 @@ Result<void> TargetSequence::keep_times(const gpu::Readback& readback) {
 }
 
 Result<std::vector<float>> TargetSequence::logits() {
-  TRY_ASSIGN(const std::vector<std::byte> bytes,
-             target_.device().read(target_.scratch().find("row.logits")->second.view()));
-  return floats(bytes);
+  const uint64_t bytes = uint64_t{harvested_rows_} * target_.config().vocabulary * sizeof(float);
+  const gpu::View rows = target_.scratch().find("row.logits")->second.view();
+  TRY_ASSIGN(const std::vector<std::byte> read, target_.device().read(rows.part(0, bytes)));
+  return floats(read);
 }
 
 Result<void> TargetSequence::score(std::span<const uint32_t> ids, const LogitsSink& sink,

@@ -18,7 +18,9 @@ class TargetSequence : public Sequence {
 
   Result<void> prefill(uint32_t position, std::span<const uint32_t> ids,
                        const Request& request) override;
-  Result<void> decode() override;
+  using Sequence::decode;
+  Result<void> decode(bool with_drafts) override;
+  Result<void> script(std::span<const uint32_t> drafts) override;
   bool keeps(uint32_t position) const override;
   uint32_t in_flight() const override { return static_cast<uint32_t>(rounds_.size()); }
   Result<std::optional<Round>> harvest(bool wait) override;
@@ -47,8 +49,12 @@ class TargetSequence : public Sequence {
   Result<void> write(std::string_view buffer, uint64_t offset, const void* data, uint64_t bytes);
   Result<void> write_step(std::string_view buffer, const ops::Step& step);
   Result<void> start_rounds(uint32_t position, const Request& request);
-  // Appends what follows the owning layers of the single row, and reads the step back.
-  void finish_round(gpu::Submission& submission, uint32_t positions) const;
+  // Appends what follows the owning layers of the single row.
+  void finish(gpu::Submission& submission, uint32_t positions) const;
+  Result<void> record_drafts(Recording& recording);
+  // An upper bound of the newest token's position once all rounds in flight are done.
+  uint32_t next_position() const;
+  Result<void> submit_round(gpu::Submission& submission, uint32_t rows);
   Result<void> trace_stage(const Stage& stage, uint32_t first_row, uint32_t rows,
                            const Trace& trace);
   // Waits for the times of a timed submission; does nothing for another.
@@ -58,29 +64,43 @@ class TargetSequence : public Sequence {
   Target& target_;
   Buffers buffers_;
   RowSet row_;
+  RowSet verify_row_;
   RowSet chunk_;
   RowSet score_;
 
+  // The choice of tokens: the largest, or a sampled one.
+  struct Choice {
+    std::vector<gpu::CommandList> argmax;
+    std::vector<gpu::CommandList> sample;
+  };
+  const std::vector<gpu::CommandList>& chosen(const Choice& choice) const {
+    return sampled_ ? choice.sample : choice.argmax;
+  }
+
   // Prefill runs chunk, row_inputs, last_row and finish; decode row_inputs, row_owning and finish;
-  // then either argmax or sample.
+  // then next. A round with drafts runs drafts, verify and verify_next.
   std::vector<gpu::CommandList> chunk_lists_;  // inputs and owning layers of a chunk
   std::vector<gpu::CommandList> row_inputs_;   // the inputs of one row
   std::vector<gpu::CommandList> row_owning_;   // the owning layers of one row
   std::vector<gpu::CommandList> last_row_;     // h and normed of a chunk's last row
   std::vector<gpu::CommandList> finish_;       // sharing layers and head of one row
-  std::vector<gpu::CommandList> argmax_;       // the next token: the largest
-  std::vector<gpu::CommandList> sample_;       // the next token: a sampled one
+  Choice next_;                                // the token after one row
+  Choice drafts_;                              // all drafts of a round
+  std::vector<gpu::CommandList> verify_;       // rows up to the head
+  Choice verify_next_;                         // the tokens after them
   std::vector<Stage> stages_;
   gpu::View score_logits_;
 
   struct InFlight {
-    gpu::Readback step;
-    uint32_t number;  // counts from 1; the step's `rounds` if this round emitted
+    gpu::Readback record;
+    uint32_t number;  // counts from 1; the record's own if this round emitted
+    uint32_t rows;    // at most
   };
   std::deque<InFlight> rounds_;
-  uint32_t next_position_ = 0;  // an upper bound of the position of the next decode
-  uint32_t written_ = 0;        // an upper bound of the positions that have been written
-  uint32_t submitted_ = 0;
+  uint32_t position_ = 0;        // of the newest token harvested, or of the row that was last
+  uint32_t written_ = 0;         // an upper bound of the positions that have been written
+  uint32_t submitted_ = 0;       // rounds
+  uint32_t harvested_rows_ = 0;  // of the last round harvested
   bool sampled_ = false;
   std::vector<std::vector<gpu::DispatchTime>> times_;
 };

@@ -7,7 +7,7 @@ namespace tandem::test {
 
 const std::string atlas_folder = std::string(TANDEM_SOURCE_DIR) + "/models/atlas";
 
-EngineOptions small_gpu() { return {.adapter = adapter_name(), .context = 256, .input_bound = 64}; }
+EngineOptions small_gpu() { return {.adapter = adapter_name(), .context = 256, .input_bound = 64, .drafts = 0}; }
 
 Engine& gpu_engine() {
   static Engine engine = expect_value(Engine::open(atlas_folder, small_gpu()));
@@ -16,7 +16,7 @@ Engine& gpu_engine() {
 
 Engine& cpu_engine() {
   static Engine engine =
-      expect_value(Engine::open(atlas_folder, {.place = Place::cpu, .context = 256}));
+      expect_value(Engine::open(atlas_folder, {.place = Place::cpu, .context = 256, .drafts = 0}));
   return engine;
 }
 

@@ -10,7 +10,7 @@ namespace tandem::test {
 
 extern const std::string atlas_folder;
 
-EngineOptions small_gpu();  // a context of 256, chunks of 64
+EngineOptions small_gpu();  // a context of 256, chunks of 64, no assistant
 Engine& gpu_engine();
 Engine& cpu_engine();
 

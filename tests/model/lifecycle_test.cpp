@@ -63,8 +63,8 @@ TEST(Lifecycle, WhatAnAbandonedGenerationBringsIsDropped) {
     for (uint32_t i = 0; i < 5; ++i) {
       const auto round = sequence->harvest(true);
       ASSERT_TRUE(round && *round) << ahead;
-      EXPECT_EQ((*round)->token, expected[i]) << ahead;
-      EXPECT_EQ((*round)->position, ids.size() + i) << ahead;
+      EXPECT_EQ((*round)->targets[0], expected[i]) << ahead;
+      EXPECT_EQ((*round)->position + 1, ids.size() + i) << ahead;
     }
     EXPECT_EQ(sequence->in_flight(), 0u);
   }

@@ -104,6 +104,27 @@ void fill_with_hashes(const std::vector<spec::Tensor>& tensors, uint32_t seed,
   }
 }
 
+template <class Destination>
+void fill_assistant(const HashAssistant& assistant, Destination& destination) {
+  fill_with_hashes(spec::tensors(assistant.config), assistant.seed, destination);
+  if (!assistant.config.ordered) return;
+  const std::vector<uint32_t> ordering =
+      hash_ordering(assistant.config.text.vocabulary, assistant.target_seed);
+  expect_done(
+      destination.write("assistant.token_ordering.values", 0, std::as_bytes(std::span(ordering))));
+}
+
+std::unique_ptr<model::Model> open_mtp(const spec::Config& config, const model::TensorTypes& types,
+                                       const spec::AssistantConfig& assistant, Place place,
+                                       model::Capacity capacity) {
+  capacity.kv = place == Place::gpu_f16 ? ops::KvType::f16 : ops::KvType::f32;
+  if (place == Place::cpu) {
+    return expect(model::Reference::open(config, types, capacity, &assistant));
+  }
+  return expect(model::Target::open(test_device(), config, types,
+                                    {.capacity = capacity, .assistant = assistant}));
+}
+
 template <class Weights>
 std::unique_ptr<model::Model> make_filled(const Weights& weights, const model::TensorTypes& types,
                                           Place place, model::Capacity capacity) {
@@ -198,14 +219,16 @@ model::TensorTypes HashAssistant::types() const {
 }
 
 void HashAssistant::fill(model::AssistantReference& assistant) const {
-  fill_with_hashes(spec::tensors(config), seed, assistant);
-  if (!config.ordered) return;
-  const std::vector<uint32_t> ordering = hash_ordering(config.text.vocabulary, target_seed);
-  expect_done(
-      assistant.write("assistant.token_ordering.values", 0, std::as_bytes(std::span(ordering))));
+  fill_assistant(*this, assistant);
 }
 
+void HashAssistant::fill(model::Model& model) const { fill_assistant(*this, model); }
+
 HashModel tiny_model() { return {expect(spec::read_config(tiny_config({}), "tiny")), 7}; }
+
+HashAssistant tiny_assistant() {
+  return {expect(spec::read_assistant_config(tiny_assistant_config(), "tiny assistant")), 8, 7};
+}
 
 void Atlas::fill(model::Model& model) const {
   ModelSink sink(model);
@@ -231,6 +254,27 @@ std::unique_ptr<model::Model> make_model(const HashModel& model, Place place,
 std::unique_ptr<model::Model> make_model(const Atlas& atlas, Place place,
                                          model::Capacity capacity) {
   return make_filled(atlas, atlas.types, place, capacity);
+}
+
+std::unique_ptr<model::Model> make_tiny_mtp(Place place, model::Capacity capacity) {
+  const HashModel target = tiny_model();
+  const HashAssistant assistant = tiny_assistant();
+  model::TensorTypes types = target.types();
+  types.merge(assistant.types());
+  auto model = open_mtp(target.config, types, assistant.config, place, capacity);
+  target.fill(*model);
+  assistant.fill(*model);
+  return model;
+}
+
+std::unique_ptr<model::Model> make_atlas_mtp(Place place, model::Capacity capacity) {
+  const artifact::Artifact artifact =
+      expect(artifact::Artifact::open(atlas_artifact().folder(), artifact::View::mtp));
+  auto model =
+      open_mtp(artifact.config(), atlas().types, artifact.manifest().mtp->config, place, capacity);
+  ModelSink sink(*model);
+  expect_done(artifact::load(artifact, sink));
+  return model;
 }
 
 CpuPair make_pair(const HashModel& target, const HashAssistant& assistant,
@@ -283,7 +327,7 @@ std::vector<uint32_t> greedy(model::Sequence& sequence, std::span<const uint32_t
   while (true) {
     const std::optional<model::Round> round = expect(sequence.harvest(true));
     if (!round) return ids;
-    ids.push_back(round->token);
+    ids.insert(ids.end(), round->tokens().begin(), round->tokens().end());
     if (round->stop != ops::StopCode::none) return ids;
     expect_done(sequence.decode());
   }

@@ -35,11 +35,14 @@ struct HashAssistant {
   uint32_t target_seed = 0;
   model::TensorTypes types() const;
   void fill(model::AssistantReference& assistant) const;
+  void fill(model::Model& model) const;  // one that was opened for drafts
 };
 
 // A model of 6 layers with a window of 8, unlike head dims, 2 KV heads, KV sharing and per-layer
 // inputs.
 HashModel tiny_model();
+// One for it: 2 layers, a sliding and a full one, and an ordered head.
+HashAssistant tiny_assistant();
 
 // The atlas as models/atlas holds it.
 struct Atlas {
@@ -61,6 +64,10 @@ CpuPair make_atlas_pair(model::Capacity capacity);
 std::unique_ptr<model::Model> make_model(const HashModel& model, Place place,
                                          model::Capacity capacity);
 std::unique_ptr<model::Model> make_model(const Atlas& atlas, Place place, model::Capacity capacity);
+
+// The same with their assistants; the capacity has drafts. On the GPU they are Targets.
+std::unique_ptr<model::Model> make_tiny_mtp(Place place, model::Capacity capacity);
+std::unique_ptr<model::Model> make_atlas_mtp(Place place, model::Capacity capacity);
 
 // A target with options of its own on a device of its own choice.
 std::unique_ptr<model::Target> make_target(const HashModel& model, gpu::Device& device,

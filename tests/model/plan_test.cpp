@@ -32,8 +32,8 @@ model::TensorTypes all(const spec::Config& config, spec::WeightType type) {
 
 TEST(Plan, E2bFitsBindingsOf128MiB) {
   const spec::Config config = geometry("e2b.json");
-  const auto plan = model::make_plan(config, all(config, spec::WeightType::q4_0), {.context = 8960},
-                                     small_device);
+  const auto plan = model::make_plan(config, nullptr, all(config, spec::WeightType::q4_0),
+                                     {.context = 8960}, small_device);
   ASSERT_TRUE(plan) << plan.error().message;
   for (const auto* buffers : {&plan->weights, &plan->scratch, &plan->sequence}) {
     for (const model::PlannedBuffer& buffer : *buffers) {
@@ -58,7 +58,7 @@ TEST(Plan, RefusalsNameWhatIsTooLarge) {
   const spec::Config config = geometry("e2b.json");
   const model::TensorTypes types = all(config, spec::WeightType::q4_0);
   const auto refusal = [&](const model::Capacity& capacity, const gpu::Limits& limits) {
-    const auto plan = model::make_plan(config, types, capacity, limits);
+    const auto plan = model::make_plan(config, nullptr, types, capacity, limits);
     return plan ? std::string("accepted")
                 : std::string(name(plan.error().code)) + ": " + plan.error().message;
   };
@@ -82,7 +82,7 @@ TEST(Plan, BoundsAreIndependent) {
   const model::TensorTypes types = all(config, spec::WeightType::q4_0);
   const auto bytes = [&](uint32_t context, uint32_t input_bound) {
     const auto plan = model::make_plan(
-        config, types, {.context = context, .input_bound = input_bound}, small_device);
+        config, nullptr, types, {.context = context, .input_bound = input_bound}, small_device);
     EXPECT_TRUE(plan) << plan.error().message;
     return std::pair(plan->scratch_bytes(), plan->sequence_bytes());
   };

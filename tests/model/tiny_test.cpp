@@ -99,8 +99,8 @@ TEST(Tiny, GenerationStopsAtTheBudgetAStopIdAndTheContext) {
   ASSERT_TRUE(sequence->prefill(0, ids, {.max_tokens = 30, .stop_ids = {free[0], free[2]}}));
   const auto first = sequence->harvest(true);
   ASSERT_TRUE(first && *first);
-  EXPECT_EQ((*first)->token, free[0]);
-  EXPECT_EQ((*first)->position, ids.size());
+  EXPECT_EQ((*first)->targets[0], free[0]);
+  EXPECT_EQ((*first)->position + 1, ids.size());
   EXPECT_EQ((*first)->stop, ops::StopCode::stop_id);
   // Rounds that were submitted past the stop emit nothing.
   for (int round = 0; round < 3; ++round) ASSERT_TRUE(sequence->decode());
@@ -119,7 +119,7 @@ TEST(Tiny, RoundsRunAheadOfTheReadback) {
   for (int round = 0; round < 13; ++round) {
     const auto harvested = sequence->harvest(true);
     ASSERT_TRUE(harvested);
-    if (*harvested) emitted.push_back((*harvested)->token);
+    if (*harvested) emitted.push_back((*harvested)->targets[0]);
   }
   EXPECT_EQ(emitted, expected);
 }
@@ -134,9 +134,9 @@ TEST(Tiny, SequencesOfOneModelAreIndependent) {
   ASSERT_TRUE(b->prefill(0, ids_b, {.max_tokens = 5}));
   std::vector<uint32_t> mixed_a, mixed_b;
   for (int round = 0; round < 5; ++round) {
-    mixed_a.push_back((*a->harvest(true))->token);
+    mixed_a.push_back((*a->harvest(true))->targets[0]);
     ASSERT_TRUE(a->decode());
-    mixed_b.push_back((*b->harvest(true))->token);
+    mixed_b.push_back((*b->harvest(true))->targets[0]);
     ASSERT_TRUE(b->decode());
   }
   EXPECT_EQ(mixed_a, alone_a);
@@ -181,7 +181,7 @@ TEST(Tiny, GarbageInScratchChangesNothing) {
   poison();
   ASSERT_TRUE(sequence->prefill(0, ids, {.max_tokens = 6}));
   for (uint32_t expected_id : expected) {
-    EXPECT_EQ((*sequence->harvest(true))->token, expected_id);
+    EXPECT_EQ((*sequence->harvest(true))->targets[0], expected_id);
     poison();
     ASSERT_TRUE(sequence->decode());
   }
@@ -265,7 +265,7 @@ TEST(Tiny, ATurnGoesOnAsAFreshRunWould) {
     std::vector<uint32_t> ids = some_ids(length);
     ASSERT_TRUE(sequence->prefill(0, ids, {.max_tokens = 40}));
     for (int round = 0; round < 6; ++round) ASSERT_TRUE(sequence->decode());
-    for (int round = 0; round < 2; ++round) ids.push_back((*sequence->harvest(true))->token);
+    for (int round = 0; round < 2; ++round) ids.push_back((*sequence->harvest(true))->targets[0]);
     const uint32_t position = static_cast<uint32_t>(ids.size()) - 1;
     ids.insert(ids.end(), next.begin(), next.end());
     const std::vector<uint32_t> turn(ids.begin() + position, ids.end());
@@ -290,7 +290,7 @@ TEST(Tiny, SampledTokensAreTheReferencesOfTheirLogits) {
     ASSERT_TRUE(
         sequence->prefill(0, ids, {.max_tokens = 12, .sampling = sampling, .biases = biases}));
     for (int round = 0; round < 12; ++round) {
-      const uint32_t token = (*sequence->harvest(true))->token;
+      const uint32_t token = (*sequence->harvest(true))->targets[0];
       EXPECT_EQ(token, ops::sample_reference(sampling, biases, ids, *sequence->logits()))
           << "seed " << sampling.seed << ", round " << round;
       ids.push_back(token);
@@ -336,7 +336,7 @@ TEST(Tiny, AfterAnotherPromptTheBitsAreThoseOfAFreshSequence) {
         sequence.prefill(0, ids, {.max_tokens = 10, .sampling = {.temperature = 1, .seed = 5}}));
     std::vector<std::pair<uint32_t, std::vector<float>>> tokens_and_logits;
     for (int round = 0; round < 10; ++round) {
-      tokens_and_logits.push_back({(*sequence.harvest(true))->token, *sequence.logits()});
+      tokens_and_logits.push_back({(*sequence.harvest(true))->targets[0], *sequence.logits()});
       EXPECT_TRUE(sequence.decode());
     }
     return tokens_and_logits;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "ops/draft/draft.h"
 #include "ops/harness.h"
 #include "ops/untouched.h"
 #include "support/device.h"
@@ -17,20 +18,30 @@ namespace {
 constexpr uint32_t context = 16;
 const std::vector<uint32_t> stop_ids = {1, 106, 50};
 
+constexpr uint32_t columns = 128;
+
+float logit(uint32_t row, uint32_t token) { return static_cast<float>(row) + 0.5f * token; }
+
+std::vector<float> some_logits(size_t rows) {
+  std::vector<float> logits(rows * columns);
+  for (uint32_t i = 0; i < logits.size(); ++i) logits[i] = logit(i / columns, i % columns);
+  return logits;
+}
+
 bool equal(const Step& a, const Step& b) { return std::memcmp(&a, &b, sizeof(Step)) == 0; }
 
 // The state that rounds share, and their results.
 struct Rounds {
   Step step;
   std::vector<uint32_t> timeline;
-  std::vector<RoundRecord> records;  // the ring
+  RoundRecord record;
 };
 
-Rounds start(const Step& step, const std::vector<uint32_t>& drafts, size_t ring = 1) {
+Rounds start(const Step& step, const std::vector<uint32_t>& drafts) {
   Rounds rounds = {step, std::vector<uint32_t>(context + 1, test::poison_bits), {}};
   std::copy(drafts.begin(), drafts.end(), rounds.timeline.begin() + step.position + 1);
   constexpr uint32_t p = test::poison_bits;
-  rounds.records.assign(ring, {p, p, p, p, p, {p, p, p}, {p, p, p, p}});
+  rounds.record = {p, p, p, p, p, StopCode{p}, {p, p, p}, {p, p, p, p}};
   return rounds;
 }
 
@@ -46,34 +57,39 @@ Rounds on_gpu(const Rounds& before, uint32_t drafts, const std::vector<uint32_t>
   const gpu::Buffer step = test::upload(before.step), target_buffer = test::upload(targets);
   const gpu::Buffer stops = test::upload(counted(ids));
   const gpu::Buffer timeline = test::upload(before.timeline);
-  const gpu::Buffer records = test::upload(before.records);
+  const gpu::Buffer result = test::poisoned(sizeof(RoundRecord));
+  test::expect_success(
+      test::test_device().write(result.view(), std::as_bytes(std::span(&before.record, 1))));
+  const gpu::Buffer logits = test::upload(some_logits(drafts + 1));
   gpu::CommandList commands(test::test_device());
   test::expect_success(record(commands, Accept{.context = context,
                                                .drafts = drafts,
+                                               .columns = columns,
                                                .step = step.view(),
                                                .targets = target_buffer.view(),
+                                               .logits = logits.view(),
                                                .stop_ids = stops.view(),
                                                .timeline = timeline.view(),
-                                               .records = records.view()}));
+                                               .record = result.view()}));
   for (int i = 0; i < count; ++i) test::run(commands);
   return {test::download_as<Step>(step.view())[0], test::download_as<uint32_t>(timeline.view()),
-          test::download_as<RoundRecord>(records.view())};
+          test::download_as<RoundRecord>(result.view())[0]};
 }
 
 Rounds on_host(Rounds rounds, uint32_t drafts, const std::vector<uint32_t>& targets,
                const std::vector<uint32_t>& ids) {
   const Step before = rounds.step;
-  const auto [step, record] =
-      accept_reference(before, context, drafts, targets, ids, rounds.timeline);
+  const auto [step, record] = accept_reference(before, context, drafts, targets,
+                                               some_logits(targets.size()), ids, rounds.timeline);
   rounds.step = step;
-  if (before.rows > 0) rounds.records[before.rounds % rounds.records.size()] = record;
+  if (before.rows > 0) rounds.record = record;
   return rounds;
 }
 
 void expect_equal(const Rounds& actual, const Rounds& expected, const std::string& why) {
   EXPECT_TRUE(equal(actual.step, expected.step)) << why;
   EXPECT_EQ(actual.timeline, expected.timeline) << why;
-  EXPECT_EQ(actual.records, expected.records) << why;
+  EXPECT_EQ(actual.record, expected.record) << why;
 }
 
 struct PlainCase {
@@ -107,11 +123,13 @@ TEST(Accept, WithoutDraftsMovesOnByOneAndStopsInOrder) {
                      .token = c.token,
                      .stop = static_cast<uint32_t>(c.stop)};
     expected.timeline[expected.step.position] = c.token;
-    expected.records[0] = {.position = c.step.position,
-                           .rows = 1,
-                           .count = 1,
-                           .stop = expected.step.stop,
-                           .targets = {c.token}};
+    expected.record = {.number = c.step.rounds + 1,
+                       .position = c.step.position,
+                       .rows = 1,
+                       .count = 1,
+                       .stop = c.stop,
+                       .targets = {c.token},
+                       .logits = {logit(0, c.token)}};
     const Rounds before = start(c.step, {});
     expect_equal(on_gpu(before, 0, {c.token}, stop_ids), expected, c.why);
     expect_equal(on_host(before, 0, {c.token}, stop_ids), expected, c.why);
@@ -124,27 +142,18 @@ struct Case {
   std::vector<uint32_t> targets;
   uint32_t accepted;
   uint32_t count;
-  uint32_t next_rows;
   StopCode stop;
   const char* why;
 };
 
 const Case cases[] = {
-    {{.position = 3, .rows = 3, .remaining = 9},
-     {7, 8},
-     {7, 8, 9},
-     2,
-     3,
-     3,
-     StopCode::none,
-     "both"},
-    {{.position = 3, .rows = 3, .remaining = 9}, {7, 8}, {7, 5, 9}, 1, 2, 3, StopCode::none, "one"},
+    {{.position = 3, .rows = 3, .remaining = 9}, {7, 8}, {7, 8, 9}, 2, 3, StopCode::none, "both"},
+    {{.position = 3, .rows = 3, .remaining = 9}, {7, 8}, {7, 5, 9}, 1, 2, StopCode::none, "one"},
     {{.position = 3, .rows = 3, .remaining = 9},
      {7, 8},
      {6, 8, 9},
      0,
      1,
-     3,
      StopCode::none,
      "none, though the second would agree"},
     {{.position = 3, .rows = 2, .remaining = 9},
@@ -152,7 +161,6 @@ const Case cases[] = {
      {7, 9, 4},
      1,
      2,
-     3,
      StopCode::none,
      "only the rows that ran count"},
     {{.position = 3, .rows = 1, .remaining = 9},
@@ -160,7 +168,6 @@ const Case cases[] = {
      {7, 8, 9},
      0,
      1,
-     3,
      StopCode::none,
      "one row, as after prefill"},
     {{.position = 3, .rows = 3, .remaining = 3},
@@ -168,7 +175,6 @@ const Case cases[] = {
      {7, 8, 9},
      2,
      3,
-     0,
      StopCode::length,
      "the last three tokens"},
     {{.position = 3, .rows = 3, .remaining = 4},
@@ -176,14 +182,12 @@ const Case cases[] = {
      {7, 8, 9},
      2,
      3,
-     1,
      StopCode::none,
      "one token remains"},
     {{.position = 3, .rows = 3, .remaining = 4},
      {7, 8},
      {7, 5, 9},
      1,
-     2,
      2,
      StopCode::none,
      "two tokens remain"},
@@ -192,7 +196,6 @@ const Case cases[] = {
      {7, 8, 9},
      1,
      2,
-     0,
      StopCode::length,
      "more rows than tokens remain"},
     {{.position = 13, .rows = 3, .remaining = 9},
@@ -200,7 +203,6 @@ const Case cases[] = {
      {7, 8, 9},
      2,
      3,
-     0,
      StopCode::context,
      "to the end of the context"},
     {{.position = 12, .rows = 3, .remaining = 9},
@@ -208,14 +210,12 @@ const Case cases[] = {
      {7, 8, 9},
      2,
      3,
-     1,
      StopCode::none,
      "one position is left"},
     {{.position = 12, .rows = 3, .remaining = 9},
      {7, 8},
      {7, 5, 9},
      1,
-     2,
      2,
      StopCode::none,
      "two positions are left"},
@@ -224,7 +224,6 @@ const Case cases[] = {
      {7, 8, 9},
      1,
      2,
-     0,
      StopCode::context,
      "more rows than positions are left"},
     {{.position = 3, .rows = 3, .remaining = 9},
@@ -232,7 +231,6 @@ const Case cases[] = {
      {1, 8, 9},
      2,
      1,
-     0,
      StopCode::stop_id,
      "a stop id cuts what was accepted"},
     {{.position = 3, .rows = 3, .remaining = 9},
@@ -240,7 +238,6 @@ const Case cases[] = {
      {7, 50, 9},
      2,
      2,
-     0,
      StopCode::stop_id,
      "the second draft stops"},
     {{.position = 3, .rows = 3, .remaining = 9},
@@ -248,7 +245,6 @@ const Case cases[] = {
      {7, 8, 106},
      2,
      3,
-     0,
      StopCode::stop_id,
      "the token after the drafts stops"},
     {{.position = 3, .rows = 3, .remaining = 9},
@@ -256,7 +252,6 @@ const Case cases[] = {
      {7, 1, 9},
      1,
      2,
-     0,
      StopCode::stop_id,
      "the corrected token stops"},
     {{.position = 3, .rows = 3, .remaining = 9},
@@ -264,7 +259,6 @@ const Case cases[] = {
      {7, 8, 9},
      0,
      1,
-     3,
      StopCode::none,
      "a rejected stop id does not stop"},
     {{.position = 13, .rows = 3, .remaining = 3},
@@ -272,7 +266,6 @@ const Case cases[] = {
      {7, 8, 106},
      2,
      3,
-     0,
      StopCode::stop_id,
      "stop id before length and context"},
     {{.position = 13, .rows = 3, .remaining = 3},
@@ -280,17 +273,9 @@ const Case cases[] = {
      {7, 8, 9},
      2,
      3,
-     0,
      StopCode::length,
      "length before context"},
-    {{.position = 3, .rows = 3, .remaining = 9},
-     {0, 0},
-     {0, 0, 0},
-     2,
-     3,
-     3,
-     StopCode::none,
-     "zeros"},
+    {{.position = 3, .rows = 3, .remaining = 9}, {0, 0}, {0, 0, 0}, 2, 3, StopCode::none, "zeros"},
 };
 
 TEST(Accept, TakesTheLongestPrefixThatTheTargetAgreesWith) {
@@ -300,20 +285,22 @@ TEST(Accept, TakesTheLongestPrefixThatTheTargetAgreesWith) {
     Rounds expected = before;
     const uint32_t rows = std::min({c.step.rows, c.step.remaining, context - c.step.position});
     expected.step = {.position = c.step.position + c.count,
-                     .rows = c.next_rows,
+                     .rows = c.stop == StopCode::none ? 1u : 0u,
                      .remaining = c.step.remaining - c.count,
                      .rounds = 6,
                      .token = c.targets[c.count - 1],
                      .stop = static_cast<uint32_t>(c.stop),
                      .accepted = c.accepted};
-    RoundRecord& record = expected.records[0];
-    record = {.position = c.step.position,
+    RoundRecord& record = expected.record;
+    record = {.number = 6,
+              .position = c.step.position,
               .rows = rows,
               .count = c.count,
               .accepted = c.accepted,
-              .stop = expected.step.stop};
+              .stop = c.stop};
     std::copy_n(c.drafts.begin(), rows - 1, record.drafts.begin());
     std::copy_n(c.targets.begin(), rows, record.targets.begin());
+    for (uint32_t i = 0; i < rows; ++i) record.logits[i] = logit(i, c.targets[i]);
     for (uint32_t i = 0; i < c.count; ++i) {
       expected.timeline[c.step.position + 1 + i] = c.targets[i];
     }
@@ -338,10 +325,12 @@ TEST(Accept, EmitsTheTokensOfAPlainLoop) {
       plain = on_host(plain, 0, {chain[plain.step.position + 1]}, stop_ids);
     }
 
-    Rounds drafting = start(first, {}, 3);
+    Rounds drafting = start(first, {});
     while (drafting.step.rows > 0) {
-      const Step& step = drafting.step;
-      std::vector<uint32_t> targets(3, 777);
+      Step& step = drafting.step;
+      std::vector<Step> draft_steps(2);
+      draft_steps_reference(context, step, draft_steps);
+      std::vector<uint32_t> targets(3, 77);
       for (uint32_t row = 0; row < step.rows; ++row) {
         targets[row] = chain[step.position + 1 + row];
         if (row > 0) drafting.timeline[step.position + row] = any(3) == 0 ? 9 : targets[row - 1];
@@ -386,21 +375,12 @@ TEST(Accept, AStepOfNoRowsStaysAsItIs) {
 }
 
 TEST(Accept, RoundsPastTheStopChangeNothing) {
-  const Rounds before = start({.position = 2, .rows = 1, .remaining = 3}, {}, 4);
+  const Rounds before = start({.position = 2, .rows = 1, .remaining = 3}, {});
   const Rounds three = on_gpu(before, 0, {7}, stop_ids, 3);
   EXPECT_EQ(three.step.stop, static_cast<uint32_t>(StopCode::length));
   EXPECT_EQ(three.step.position, 5u);
   EXPECT_EQ(three.step.rounds, 3u);
   expect_equal(on_gpu(before, 0, {7}, stop_ids, 8), three, "eight rounds");
-}
-
-TEST(Accept, RecordsGoAroundTheRing) {
-  const Rounds rounds =
-      on_gpu(start({.position = 2, .rows = 1, .remaining = 9}, {}, 3), 0, {7}, stop_ids, 5);
-  ASSERT_EQ(rounds.records.size(), 3u);
-  EXPECT_EQ(rounds.records[0].position, 5u);  // of round 3
-  EXPECT_EQ(rounds.records[1].position, 6u);
-  EXPECT_EQ(rounds.records[2].position, 4u);
 }
 
 TEST(Accept, CountsAcceptedDraftsFromARecordAlone) {
@@ -417,14 +397,17 @@ TEST(Accept, CountsAcceptedDraftsFromARecordAlone) {
 TEST(Accept, RefusesWhatItsKernelCannotCompute) {
   const gpu::Buffer step = test::upload(Step{.rows = 1});
   const gpu::Buffer targets = test::poisoned(12), stops = test::upload(counted({}));
-  const gpu::Buffer timeline = test::poisoned((context + 1) * 4), records = test::poisoned(48);
+  const gpu::Buffer timeline = test::poisoned((context + 1) * 4), result = test::poisoned(68);
+  const gpu::Buffer logits = test::poisoned(3 * columns * 4);
   const Accept good = {.context = context,
                        .drafts = 2,
+                       .columns = columns,
                        .step = step.view(),
                        .targets = targets.view(),
+                       .logits = logits.view(),
                        .stop_ids = stops.view(),
                        .timeline = timeline.view(),
-                       .records = records.view()};
+                       .record = result.view()};
   gpu::CommandList commands(test::test_device());
   EXPECT_TRUE(record(commands, good));
   const auto refused = [&](auto change) {
@@ -437,7 +420,8 @@ TEST(Accept, RefusesWhatItsKernelCannotCompute) {
   EXPECT_TRUE(refused([](Accept& op) { op.context = context + 1; }));
   EXPECT_TRUE(refused([](Accept& op) { op.step.bytes = 28; }));
   EXPECT_TRUE(refused([](Accept& op) { op.stop_ids = {}; }));
-  EXPECT_TRUE(refused([](Accept& op) { op.records.bytes = 44; }));
+  EXPECT_TRUE(refused([](Accept& op) { op.record.bytes = 64; }));
+  EXPECT_TRUE(refused([](Accept& op) { op.columns = columns + 1; }));
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ State on_gpu(const Step& before, const std::vector<uint32_t>& tokens,
   gpu::Buffer scripted;
   if (!script.empty()) scripted = test::upload(script);
   gpu::CommandList commands(test::test_device());
-  test::expect_success(record(commands, DraftSteps{drafts, step.view(), draft_steps.view()}));
+  test::expect_success(
+      record(commands, DraftSteps{drafts, context, step.view(), draft_steps.view()}));
   std::vector<gpu::Buffer> chosen;
   for (uint32_t k = 0; k < drafts; ++k) {
     chosen.push_back(test::upload(std::vector{tokens[k]}));
@@ -61,7 +62,7 @@ State on_host(const Step& before, const std::vector<uint32_t>& tokens,
               const std::vector<uint32_t>& script) {
   State state = {before, std::vector<Step>(tokens.size()),
                  std::vector<uint32_t>(context + 1, test::poison_bits)};
-  draft_steps_reference(before, state.draft_steps);
+  draft_steps_reference(context, state.step, state.draft_steps);
   for (uint32_t k = 0; k < tokens.size(); ++k) {
     draft_reference(k, tokens[k], script, stop_ids, state.step, state.draft_steps, state.timeline);
   }
@@ -85,33 +86,125 @@ struct Case {
 };
 
 const Case cases[] = {
-    {{.position = 4, .rows = 3}, {7, 8}, {}, {7, 8}, {1, 1}, 3, "two drafts"},
-    {{.position = 0, .rows = 4}, {7, 8, 9}, {}, {7, 8, 9}, {1, 1, 1}, 4, "three drafts"},
-    {{.position = 4, .rows = 2}, {7, 8}, {}, {7, none}, {1, 0}, 2, "one row to verify"},
-    {{.position = 4, .rows = 1}, {7, 8}, {}, {none, none}, {0, 0}, 1, "no row to verify"},
+    {{.position = 4, .rows = 1, .remaining = 9}, {7, 8}, {}, {7, 8}, {1, 1}, 3, "two drafts"},
+    {{.position = 0, .rows = 1, .remaining = 9},
+     {7, 8, 9},
+     {},
+     {7, 8, 9},
+     {1, 1, 1},
+     4,
+     "three drafts"},
+    {{.position = 4, .rows = 1, .remaining = 2},
+     {7, 8},
+     {},
+     {7, none},
+     {1, 0},
+     2,
+     "one row to verify"},
+    {{.position = 4, .rows = 1, .remaining = 1},
+     {7, 8},
+     {},
+     {none, none},
+     {0, 0},
+     1,
+     "the last token"},
     {{.position = 4, .rows = 0}, {7, 8}, {}, {none, none}, {0, 0}, 0, "a stopped step"},
-    {{.position = 4, .rows = 3}, {1, 8}, {}, {1, none}, {1, 0}, 1, "the first draft stops"},
-    {{.position = 4, .rows = 3}, {7, 106}, {}, {7, 106}, {1, 1}, 2, "the second draft stops"},
-    {{.position = 4, .rows = 3}, {2, 3}, {}, {2, 3}, {1, 1}, 3, "the count is no stop id"},
-    {{.position = 13, .rows = 3}, {7, 8}, {}, {7, 8}, {1, 1}, 3, "the last positions"},
-    {{.position = 4, .rows = 3}, {7, 8}, script_of(6, 5), {7, 5}, {1, 1}, 3, "a scripted draft"},
-    {{.position = 4, .rows = 3}, {7, 8}, script_of(5, 0), {0, 8}, {1, 1}, 3, "scripted to 0"},
-    {{.position = 4, .rows = 3}, {1, 8}, script_of(5, 5), {5, 8}, {1, 1}, 3, "no longer stops"},
-    {{.position = 4, .rows = 3}, {7, 8}, script_of(5, 1), {1, none}, {1, 0}, 1, "made to stop"},
-    {{.position = 4, .rows = 3}, {7, 8}, script_of(4, 5), {7, 8}, {1, 1}, 3, "by position"},
+    {{.position = 4, .rows = 1, .remaining = 9},
+     {1, 8},
+     {},
+     {1, none},
+     {1, 0},
+     2,
+     "the first draft stops"},
+    {{.position = 4, .rows = 1, .remaining = 9},
+     {7, 106},
+     {},
+     {7, 106},
+     {1, 1},
+     3,
+     "the second draft stops"},
+    {{.position = 4, .rows = 1, .remaining = 9},
+     {2, 3},
+     {},
+     {2, 3},
+     {1, 1},
+     3,
+     "the count is no stop id"},
+    {{.position = 13, .rows = 1, .remaining = 9},
+     {7, 8},
+     {},
+     {7, 8},
+     {1, 1},
+     3,
+     "the last positions"},
+    {{.position = 14, .rows = 1, .remaining = 9},
+     {7, 8},
+     {},
+     {7, none},
+     {1, 0},
+     2,
+     "the last but one"},
+    {{.position = 15, .rows = 1, .remaining = 9},
+     {7, 8},
+     {},
+     {none, none},
+     {0, 0},
+     1,
+     "the last position"},
+    {{.position = 4, .rows = 3, .remaining = 2},
+     {7, 8},
+     {},
+     {7, none},
+     {1, 0},
+     2,
+     "whatever the rows were"},
+    {{.position = 4, .rows = 1, .remaining = 9},
+     {7, 8},
+     script_of(6, 5),
+     {7, 5},
+     {1, 1},
+     3,
+     "a scripted draft"},
+    {{.position = 4, .rows = 1, .remaining = 9},
+     {7, 8},
+     script_of(5, 0),
+     {0, 8},
+     {1, 1},
+     3,
+     "scripted to 0"},
+    {{.position = 4, .rows = 1, .remaining = 9},
+     {1, 8},
+     script_of(5, 5),
+     {5, 8},
+     {1, 1},
+     3,
+     "no longer stops"},
+    {{.position = 4, .rows = 1, .remaining = 9},
+     {7, 8},
+     script_of(5, 1),
+     {1, none},
+     {1, 0},
+     2,
+     "made to stop"},
+    {{.position = 4, .rows = 1, .remaining = 9},
+     {7, 8},
+     script_of(4, 5),
+     {7, 8},
+     {1, 1},
+     3,
+     "by position"},
 };
 
 TEST(Draft, DraftsLieBehindTheNewestTokenAndEndAtAStop) {
   for (Case c : cases) {
-    c.step.remaining = 9, c.step.rounds = 3, c.step.token = 2, c.step.accepted = 1;
+    c.step.rounds = 3, c.step.token = 2, c.step.accepted = 1;
     for (const State& state :
          {on_gpu(c.step, c.tokens, c.script), on_host(c.step, c.tokens, c.script)}) {
       Step expected = c.step;
       expected.rows = c.rows;
       EXPECT_EQ(std::memcmp(&state.step, &expected, sizeof(Step)), 0) << c.why;
       for (uint32_t k = 0; k < c.tokens.size(); ++k) {
-        expected = c.step;
-        expected.position += k;
+        expected.position = c.step.position + k;
         expected.rows = c.draft_rows[k];
         EXPECT_EQ(std::memcmp(&state.draft_steps[k], &expected, sizeof(Step)), 0)
             << c.why << ", step " << k;
@@ -130,10 +223,10 @@ TEST(Draft, RefusesWhatItsKernelsCannotCompute) {
   const gpu::Buffer timeline = test::poisoned((context + 1) * 4);
   const gpu::Buffer script = test::poisoned((context + 1) * 4);
   gpu::CommandList commands(test::test_device());
-  EXPECT_TRUE(record(commands, DraftSteps{2, step.view(), steps.view()}));
-  EXPECT_FALSE(record(commands, DraftSteps{0, step.view(), steps.view()}));
-  EXPECT_FALSE(record(commands, DraftSteps{3, step.view(), steps.view()}));
-  EXPECT_FALSE(record(commands, DraftSteps{2, {}, steps.view()}));
+  EXPECT_TRUE(record(commands, DraftSteps{2, context, step.view(), steps.view()}));
+  EXPECT_FALSE(record(commands, DraftSteps{0, context, step.view(), steps.view()}));
+  EXPECT_FALSE(record(commands, DraftSteps{3, context, step.view(), steps.view()}));
+  EXPECT_FALSE(record(commands, DraftSteps{2, context, {}, steps.view()}));
   const Draft good = {.drafts = 2,
                       .index = 1,
                       .context = context,

@@ -1,7 +1,7 @@
 // Ends a round: accepts drafts, appends what the target chose to the timeline and moves the step on;
 // see accept.h.
-// Shapes: targets [DRAFTS + 1], stop_ids a count and then the ids, timeline [CONTEXT + 1], records a
-// ring. One invocation does it all. Limits: DRAFTS <= MAX_DRAFTS; step.remaining > 0 unless the step
+// Shapes: targets [DRAFTS + 1], logits [DRAFTS + 1][COLUMNS], stop_ids a count and then the ids,
+// timeline [CONTEXT + 1]. One invocation does it all. Limits: DRAFTS <= MAX_DRAFTS; step.remaining > 0 unless the step
 // has no rows.
 
 const MAX_DRAFTS = 3u;
@@ -18,6 +18,7 @@ struct Step {
 }
 
 struct RoundRecord {
+  number: u32,
   position: u32,
   rows: u32,
   count: u32,
@@ -25,10 +26,12 @@ struct RoundRecord {
   stop: u32,
   drafts: array<u32, MAX_DRAFTS>,
   targets: array<u32, MAX_DRAFTS + 1u>,
+  logits: array<u32, MAX_DRAFTS + 1u>,
 }
 
 override CONTEXT: u32;
 override DRAFTS: u32;
+override COLUMNS: u32;
 
 const STOP_ID = 1u;
 const LENGTH = 2u;
@@ -36,9 +39,11 @@ const END_OF_CONTEXT = 3u;
 
 @group(0) @binding(0) var<storage, read_write> step: Step;
 @group(0) @binding(1) var<storage, read> targets: array<u32>;
-@group(0) @binding(2) var<storage, read> stop_ids: array<u32>;
-@group(0) @binding(3) var<storage, read_write> timeline: array<u32>;
-@group(0) @binding(4) var<storage, read_write> records: array<RoundRecord>;
+// As bits, which a compiler may not take for finite.
+@group(0) @binding(2) var<storage, read> logits: array<u32>;
+@group(0) @binding(3) var<storage, read> stop_ids: array<u32>;
+@group(0) @binding(4) var<storage, read_write> timeline: array<u32>;
+@group(0) @binding(5) var<storage, read_write> result: RoundRecord;
 
 fn is_stop_id(token: u32) -> bool {
   for (var i = 0u; i < stop_ids[0]; i++) {
@@ -49,11 +54,6 @@ fn is_stop_id(token: u32) -> bool {
   return false;
 }
 
-// How many tokens can still be emitted.
-fn room() -> u32 {
-  return min(step.remaining, CONTEXT - step.position);
-}
-
 @compute @workgroup_size(1)
 fn main() {
   if (step.rows == 0u) {
@@ -61,13 +61,15 @@ fn main() {
   }
   step.position = min(step.position, CONTEXT - 1u);
   let next = step.position + 1u;  // where the first token emitted goes
-  let rows = min(min(step.rows, DRAFTS + 1u), room());
+  let rows = min(min(step.rows, DRAFTS + 1u), min(step.remaining, CONTEXT - step.position));
 
   var record = RoundRecord();
+  record.number = step.rounds + 1u;
   record.position = step.position;
   record.rows = rows;
   for (var i = 0u; i < rows; i++) {
     record.targets[i] = targets[i];
+    record.logits[i] = logits[i * COLUMNS + min(targets[i], COLUMNS - 1u)];
     if (i + 1u < rows) {
       record.drafts[i] = timeline[next + i];
     }
@@ -93,12 +95,9 @@ fn main() {
   if (record.stop == 0u && step.position == CONTEXT) {
     record.stop = END_OF_CONTEXT;
   }
-  step.rows = min(DRAFTS + 1u, room());
-  if (record.stop != 0u) {
-    step.rows = 0u;
-  }
+  step.rows = select(0u, 1u, record.stop == 0u);
   step.stop = record.stop;
   step.accepted = record.accepted;
-  records[step.rounds % arrayLength(&records)] = record;
+  result = record;
   step.rounds++;
 }

@@ -14,15 +14,20 @@ uint32_t accepted_drafts(const RoundRecord& record) {
 }
 
 Accepted accept_reference(const Step& step, uint32_t context, uint32_t drafts,
-                          std::span<const uint32_t> targets, std::span<const uint32_t> stop_ids,
-                          std::span<uint32_t> timeline) {
+                          std::span<const uint32_t> targets, std::span<const float> logits,
+                          std::span<const uint32_t> stop_ids, std::span<uint32_t> timeline) {
   if (step.rows == 0) return {step, {}};
-  const auto room = [&](const Step& at) { return std::min(at.remaining, context - at.position); };
+  const size_t columns = logits.size() / targets.size();
   const auto emitted = timeline.subspan(step.position + 1);
-  RoundRecord record = {.position = step.position,
-                        .rows = std::min({step.rows, drafts + 1, room(step)})};
-  std::copy_n(targets.begin(), record.rows, record.targets.begin());
-  std::copy_n(emitted.begin(), record.rows - 1, record.drafts.begin());
+  RoundRecord record = {
+      .number = step.rounds + 1,
+      .position = step.position,
+      .rows = std::min({step.rows, drafts + 1, step.remaining, context - step.position})};
+  for (uint32_t i = 0; i < record.rows; ++i) {
+    record.targets[i] = targets[i];
+    record.logits[i] = logits[i * columns + targets[i]];
+    if (i + 1 < record.rows) record.drafts[i] = emitted[i];
+  }
   record.accepted = accepted_drafts(record);
 
   Step next = step;
@@ -39,8 +44,9 @@ Accepted accept_reference(const Step& step, uint32_t context, uint32_t drafts,
   next.accepted = record.accepted;
   if (stop == StopCode::none && next.remaining == 0) stop = StopCode::length;
   if (stop == StopCode::none && next.position == context) stop = StopCode::context;
-  next.rows = stop == StopCode::none ? std::min(drafts + 1, room(next)) : 0;
-  next.stop = record.stop = static_cast<uint32_t>(stop);
+  next.rows = stop == StopCode::none ? 1 : 0;
+  next.stop = static_cast<uint32_t>(stop);
+  record.stop = stop;
   return {next, record};
 }
 

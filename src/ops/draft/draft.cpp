@@ -16,8 +16,10 @@ Result<void> check_steps(uint32_t drafts, gpu::View step, gpu::View draft_steps)
 
 Result<void> record(gpu::CommandList& commands, const DraftSteps& op) {
   TRY(check_steps(op.drafts, op.step, op.draft_steps));
-  return dispatch(commands, {"draft_steps", {{"DRAFTS", double(op.drafts)}}, {}},
-                  {gpu::uniform(op.step), gpu::read_write(op.draft_steps)});
+  return dispatch(
+      commands,
+      {"draft_steps", {{"DRAFTS", double(op.drafts)}, {"CONTEXT", double(op.context)}}, {}},
+      {gpu::read_write(op.step), gpu::read_write(op.draft_steps)});
 }
 
 Result<void> record(gpu::CommandList& commands, const Draft& op) {

@@ -1,14 +1,15 @@
-// The drafts of a round, whose step has the rows to verify: the newest token and a draft for each
-// further row.
+// The drafts of a round.
 //
-// `DraftSteps` begins the drafting: step k of `draft_steps` is the row that draft k follows,
+// `DraftSteps` begins the drafting: the step gets a row to verify the newest token's successor, and
+// one for each draft, as far as tokens and positions remain,
+//   step.rows = min(drafts + 1, remaining, context - position), but 0 stays 0
+// and step k of `draft_steps` is the row that draft k follows,
 //   {position + k, rows: 1 if step.rows > k + 1, else 0}
 // A draft that has no row to verify it is not computed.
 //
 // `Draft` takes draft k when it has been chosen: timeline[position + 1 + k] = token. A script may
 // replace it by its position. A stop id ends the drafts: nothing that follows it can be emitted, so
-// the row that precedes it becomes the round's last (step.rows = k + 1), and later draft steps have
-// 0 rows.
+// its row becomes the round's last (step.rows = k + 2), and later draft steps have 0 rows.
 #pragma once
 
 #include "ops/op.h"
@@ -22,7 +23,8 @@ inline constexpr uint32_t unscripted = 0xffffffff;
 
 struct DraftSteps {
   uint32_t drafts = 0;    // at least 1
-  gpu::View step;         // of the round
+  uint32_t context = 0;   // no row's position reaches it
+  gpu::View step;         // of the round, read and written
   gpu::View draft_steps;  // Step [drafts], each in draft_step_bytes; written
 };
 
@@ -42,7 +44,7 @@ Result<void> record(gpu::CommandList& commands, const DraftSteps& op);
 Result<void> record(gpu::CommandList& commands, const Draft& op);
 
 // draft_steps: [drafts], dense.
-void draft_steps_reference(const Step& step, std::span<Step> draft_steps);
+void draft_steps_reference(uint32_t context, Step& step, std::span<Step> draft_steps);
 // `script` may be empty.
 void draft_reference(uint32_t index, uint32_t token, std::span<const uint32_t> script,
                      std::span<const uint32_t> stop_ids, Step& step, std::span<Step> draft_steps,

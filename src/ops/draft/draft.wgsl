@@ -46,7 +46,7 @@ fn main() {
   timeline[position] = draft;
   for (var i = 0u; i < stop_ids[0]; i++) {
     if (stop_ids[i + 1u] == draft) {
-      step.rows = INDEX + 1u;
+      step.rows = INDEX + 2u;
       for (var k = INDEX + 1u; k < DRAFTS; k++) {
         draft_steps[k].step.rows = 0u;
       }

@@ -5,7 +5,9 @@
 
 namespace tandem::ops {
 
-void draft_steps_reference(const Step& step, std::span<Step> draft_steps) {
+void draft_steps_reference(uint32_t context, Step& step, std::span<Step> draft_steps) {
+  const uint32_t rows = static_cast<uint32_t>(draft_steps.size()) + 1;
+  if (step.rows > 0) step.rows = std::min({rows, step.remaining, context - step.position});
   for (uint32_t k = 0; k < draft_steps.size(); ++k) {
     draft_steps[k] = step;
     draft_steps[k].position += k;
@@ -21,7 +23,7 @@ void draft_reference(uint32_t index, uint32_t token, std::span<const uint32_t> s
   const bool scripted = !script.empty() && script[position] != unscripted;
   timeline[position] = scripted ? script[position] : token;
   if (std::find(stop_ids.begin(), stop_ids.end(), timeline[position]) == stop_ids.end()) return;
-  step.rows = index + 1;
+  step.rows = index + 2;
   for (Step& later : draft_steps.subspan(index + 1)) later.rows = 0;
 }
 

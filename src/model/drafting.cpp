@@ -1,0 +1,256 @@
+#include "model/drafting.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "ops/add_norm/add_norm.h"
+#include "ops/argmax/argmax.h"
+#include "ops/attention/attention.h"
+#include "ops/draft/draft.h"
+#include "ops/embedding/embedding.h"
+#include "ops/gathered_linear/gathered_linear.h"
+#include "ops/qkv_rope/qkv_rope.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "ops/sample/sample.h"
+#include "ops/scatter/scatter.h"
+#include "ops/top_k/top_k.h"
+
+namespace tandem::model {
+
+gpu::View Drafting::view(std::string_view buffer) const {
+  return scratch_.find(fmt::format("draft.{}", buffer))->second.view();
+}
+
+gpu::View Drafting::row(std::string_view buffer) const {
+  return scratch_.find(fmt::format("row.{}", buffer))->second.view();
+}
+
+gpu::View Drafting::sequence(std::string_view buffer) const {
+  return sequence_.find(buffer)->second.view();
+}
+
+gpu::View Drafting::step(uint32_t draft) const {
+  return sequence("draft_steps").part(draft * ops::draft_step_bytes, sizeof(ops::Step));
+}
+
+gpu::View Drafting::vector(uint32_t layer, std::string_view tensor) const {
+  return weights_.vector(fmt::format("assistant.layers.{}.{}", layer, tensor));
+}
+
+gpu::View Drafting::embedded() const {
+  return sequence("draft_input").part(0, uint64_t{target_.hidden} * sizeof(float));
+}
+
+gpu::View Drafting::hidden() const {
+  const uint64_t bytes = uint64_t{target_.hidden} * sizeof(float);
+  return sequence("draft_input").part(bytes, bytes);
+}
+
+Result<void> Drafting::linear(gpu::CommandList& commands, std::string_view tensor,
+                              ops::Epilogue epilogue, gpu::View x, gpu::View y) {
+  return ops::record(commands,
+                     ops::Linear{.weights = weights_.matrix(fmt::format("assistant.{}", tensor)),
+                                 .epilogue = epilogue,
+                                 .rows = ops::RowRoute::one,
+                                 .softcap = static_cast<float>(assistant_.text.softcap.value_or(0)),
+                                 .step = step(0),
+                                 .x = x,
+                                 .times = {},
+                                 .y = y,
+                                 .max_rows = 1});
+}
+
+Result<void> Drafting::add_norm(gpu::CommandList& commands, gpu::View weight, gpu::View scalar,
+                                gpu::View next) {
+  const spec::Config& text = assistant_.text;
+  return ops::record(commands, ops::AddNorm{.columns = text.hidden,
+                                            .epsilon = static_cast<float>(text.rms_norm_epsilon),
+                                            .step = step(0),
+                                            .x = view("delta"),
+                                            .weight = weight,
+                                            .scalar = scalar,
+                                            .h = view("h"),
+                                            .next_weight = next,
+                                            .y = view("normed"),
+                                            .max_rows = 1});
+}
+
+Result<gpu::CommandList> Drafting::drafts(bool sampled) {
+  gpu::CommandList commands(device_);
+  TRY(ops::record(commands, ops::DraftSteps{.drafts = plan_.capacity.drafts,
+                                            .context = plan_.capacity.context,
+                                            .step = sequence("step"),
+                                            .draft_steps = sequence("draft_steps")}));
+  for (uint32_t draft = 0; draft < plan_.capacity.drafts; ++draft) {
+    TRY(input(commands, draft));
+    for (uint32_t i = 0; i < assistant_.text.layers.size(); ++i) TRY(layer(commands, i));
+    TRY(assistant_.ordered ? ordered_head(commands, draft, sampled)
+                           : plain_head(commands, draft, sampled));
+    TRY(take(commands, draft));
+    if (draft + 1 == plan_.capacity.drafts) break;
+    TRY(linear(commands, "post_projection", ops::Epilogue::none, view("normed"), hidden()));
+  }
+  return commands;
+}
+
+// The embedding of the token before the draft, beside the hidden state that is there already.
+Result<void> Drafting::input(gpu::CommandList& commands, uint32_t draft) {
+  const spec::Config& text = assistant_.text;
+  TRY(ops::record(commands, ops::Embedding{.table = weights_.matrix("embedding"),
+                                           .columns = target_.hidden,
+                                           .scale = std::sqrt(static_cast<float>(target_.hidden)),
+                                           .step = step(draft),
+                                           .timeline = sequence("timeline"),
+                                           .y = embedded(),
+                                           .max_rows = 1}));
+  TRY(linear(commands, "pre_projection", ops::Epilogue::none, sequence("draft_input"), view("h")));
+  return ops::record(commands, ops::RmsNorm{.columns = text.hidden,
+                                            .epsilon = static_cast<float>(text.rms_norm_epsilon),
+                                            .step = step(0),
+                                            .x = view("h"),
+                                            .weight = vector(0, "attention_norm"),
+                                            .y = view("normed"),
+                                            .max_rows = 1});
+}
+
+Result<void> Drafting::layer(gpu::CommandList& commands, uint32_t layer) {
+  const auto name = [&](std::string_view tensor) {
+    return fmt::format("layers.{}.{}", layer, tensor);
+  };
+  const bool last = layer + 1 == assistant_.text.layers.size();
+  TRY(linear(commands, name("qkv"), ops::Epilogue::none, view("normed"), view("qkv")));
+  TRY(attention(commands, layer));
+  TRY(linear(commands, name("attention_output"), ops::Epilogue::none, view("attended"),
+             view("delta")));
+  TRY(add_norm(commands, vector(layer, "post_attention_norm"), {}, vector(layer, "mlp_norm")));
+  TRY(linear(commands, name("gate_up"), ops::Epilogue::gelu_pair, view("normed"), view("mlp")));
+  TRY(linear(commands, name("down"), ops::Epilogue::none, view("mlp"), view("delta")));
+  return add_norm(
+      commands, vector(layer, "post_mlp_norm"), vector(layer, "scalar"),
+      last ? weights_.vector("assistant.final_norm") : vector(layer + 1, "attention_norm"));
+}
+
+// Queries alone, which look at the KV of the target's donor layer in front of them.
+Result<void> Drafting::attention(gpu::CommandList& commands, uint32_t layer) {
+  const spec::Config& text = assistant_.text;
+  const spec::Layer& shape = text.layers[layer];
+  const uint32_t donor = target_.donor(shape.kind).value();
+  const std::string angles = fmt::format("angles.{}", angles_of(plan_, shape));
+  TRY(ops::record(commands, ops::QkvRope{.heads = text.heads,
+                                         .kv_heads = shape.kv_heads,
+                                         .head_dim = shape.head_dim,
+                                         .rotated_pairs = shape.rope.rotated_pairs,
+                                         .owns_kv = false,
+                                         .epsilon = static_cast<float>(text.rms_norm_epsilon),
+                                         .step = step(0),
+                                         .qkv = view("qkv"),
+                                         .q_norm = vector(layer, "q_norm"),
+                                         .angles = scratch_.find(angles)->second.view(),
+                                         .q = view("q"),
+                                         .max_rows = 1}));
+  const ops::KvCache kv = {plan_.capacity.kv,
+                           kv_slots(target_, target_.layers[donor], plan_.capacity),
+                           sequence(fmt::format("layers.{}.keys", donor)),
+                           sequence(fmt::format("layers.{}.values", donor))};
+  return ops::record(
+      commands,
+      ops::Attention{.heads = text.heads,
+                     .kv_heads = shape.kv_heads,
+                     .head_dim = shape.head_dim,
+                     .window = shape.kind == spec::LayerKind::sliding ? text.window + 1 : 0,
+                     .lag = 1,
+                     .positions = plan_.capacity.context,
+                     .route = ops::AttentionRoute::split,
+                     .step = step(0),
+                     .q = view("q"),
+                     .kv = kv,
+                     .partials = view("attention_partials"),
+                     .y = view("attended"),
+                     .max_rows = 1});
+}
+
+// Scores the tokens of the most likely centroids.
+Result<void> Drafting::ordered_head(gpu::CommandList& commands, uint32_t draft, bool sampled) {
+  const auto& [centroids, top_k] = *assistant_.ordered;
+  const uint32_t group = assistant_.text.vocabulary / centroids;
+  TRY(linear(commands, "centroids", ops::Epilogue::none, view("normed"), view("centroids")));
+  TRY(ops::record(commands, ops::TopK{.columns = centroids,
+                                      .k = top_k,
+                                      .step = step(0),
+                                      .x = view("centroids"),
+                                      .partials = view("top_partials"),
+                                      .values = view("top_values"),
+                                      .indices = view("top"),
+                                      .max_rows = 1}));
+  TRY(ops::record(commands, ops::GatheredLinear{
+                                .weights = weights_.matrix("assistant.embedding"),
+                                .groups = centroids,
+                                .group_rows = group,
+                                .count = top_k,
+                                .softcap = static_cast<float>(assistant_.text.softcap.value_or(0)),
+                                .step = step(0),
+                                .x = view("normed"),
+                                .chosen = view("top"),
+                                .ordering = weights_.vector("assistant.token_ordering"),
+                                .y = view("scores"),
+                                .rows = view("scored")}));
+  if (!sampled) return argmax(commands, draft, top_k * group, view("scores"), view("scored"));
+  TRY(ops::record(commands, ops::Scatter{.count = top_k * group,
+                                         .columns = assistant_.text.vocabulary,
+                                         .unique = true,  // the ordering is a permutation
+                                         .step = step(0),
+                                         .values = view("scores"),
+                                         .index = view("scored"),
+                                         .y = view("logits"),
+                                         .max_rows = 1}));
+  return sample(commands, draft);
+}
+
+Result<void> Drafting::plain_head(gpu::CommandList& commands, uint32_t draft, bool sampled) {
+  const auto epilogue = assistant_.text.softcap ? ops::Epilogue::softcap : ops::Epilogue::none;
+  TRY(linear(commands, "embedding", epilogue, view("normed"), view("logits")));
+  if (sampled) return sample(commands, draft);
+  return argmax(commands, draft, assistant_.text.vocabulary, view("logits"), {});
+}
+
+Result<void> Drafting::argmax(gpu::CommandList& commands, uint32_t draft, uint32_t columns,
+                              gpu::View logits, gpu::View tokens) {
+  return ops::record(commands, ops::Argmax{.columns = columns,
+                                           .step = step(draft),
+                                           .logits = logits,
+                                           .tokens = tokens,
+                                           .partials = view("argmax_partials"),
+                                           .index = view("token"),
+                                           .max_rows = 1});
+}
+
+// With the options and the noise of the target's own choice at this position.
+Result<void> Drafting::sample(gpu::CommandList& commands, uint32_t draft) {
+  return ops::record(commands, ops::Sample{.columns = assistant_.text.vocabulary,
+                                           .context = plan_.capacity.context,
+                                           .step = step(draft),
+                                           .logits = view("logits"),
+                                           .timeline = sequence("timeline"),
+                                           .settings = sequence("sample_settings"),
+                                           .biases = sequence("biases"),
+                                           .keys = row("sample_keys"),
+                                           .state = row("sample_state"),
+                                           .partials = row("sample_partials"),
+                                           .index = view("token"),
+                                           .max_rows = 1});
+}
+
+Result<void> Drafting::take(gpu::CommandList& commands, uint32_t draft) {
+  return ops::record(
+      commands, ops::Draft{.drafts = plan_.capacity.drafts,
+                           .index = draft,
+                           .context = plan_.capacity.context,
+                           .step = sequence("step"),
+                           .draft_steps = sequence("draft_steps"),
+                           .token = view("token"),
+                           .script = plan_.capacity.scripted ? sequence("script") : gpu::View{},
+                           .stop_ids = sequence("stop_ids"),
+                           .timeline = sequence("timeline")});
+}
+
+}  // namespace tandem::model
