@@ -27,4 +27,3 @@ inline constexpr uint32_t max_biases = 1024;  // of one generation
 
 }  // namespace tandem
 #pragma GCC visibility pop
-#pragma GCC visibility pop
