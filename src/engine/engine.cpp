@@ -76,7 +76,7 @@ double GenerateStats::prefill_tokens_per_second() const {
 
 double GenerateStats::acceptance() const {
   const uint32_t all = drafted[0] + drafted[1];
-  return all > 0 ? double{accepted[0] + accepted[1]} / all : 0;
+  return all > 0 ? static_cast<double>(accepted[0] + accepted[1]) / all : 0;
 }
 
 double GenerateStats::decode_tokens_per_second() const {

@@ -374,6 +374,9 @@ Result<std::unique_ptr<Reference>> Reference::open(const spec::Config& config,
   return reference;
 }
 
+Reference::Reference(const spec::Config& config, const Capacity& capacity, HostWeights weights)
+    : config_(config), capacity_(capacity), weights_(std::move(weights)) {}
+
 Reference::~Reference() = default;
 
 Result<void> Reference::write(std::string_view plane, uint64_t offset,

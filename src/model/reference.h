@@ -39,8 +39,7 @@ class Reference : public Model {
   const AssistantReference* assistant() const { return assistant_.get(); }
 
  private:
-  Reference(const spec::Config& config, const Capacity& capacity, HostWeights weights)
-      : config_(config), capacity_(capacity), weights_(std::move(weights)) {}
+  Reference(const spec::Config& config, const Capacity& capacity, HostWeights weights);
 
   spec::Config config_;
   Capacity capacity_;
