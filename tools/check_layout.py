@@ -84,7 +84,13 @@ def check_listed(root, path):
 
 
 def check_kernel(root, path):
-    """A kernel of src/ops/<op>/ is recorded by a .cpp beside it and tested."""
+    """A kernel of src/ops/<op>/ is recorded by a .cpp beside it and tested; a .wgsl of src/ops itself
+    is included by a kernel."""
+    if path.parent == root / "src" / "ops":
+        kernels = path.parent.glob("*/*.wgsl")
+        if not any(f"//#include {path.name}" in text_of(kernel).split("\n") for kernel in kernels):
+            yield "no kernel includes it"
+        return
     op = path.parent.name
     if not any(f'"{path.stem}"' in text_of(source) for source in path.parent.glob("*.cpp")):
         yield f'no .cpp beside it names "{path.stem}"'

@@ -3,6 +3,9 @@
 src/gpu/wgsl.h. The output depends on the files' names and bytes alone, whatever their order, folder
 or the locale.
 
+A line `//#include part.wgsl` appends what several kernels share, a file of the folder above the
+kernel's. It goes to the end: WGSL's declarations have no order, and lines keep their numbers.
+
     embed_wgsl.py OUTPUT.cpp KERNEL.wgsl...
 """
 
@@ -15,6 +18,7 @@ TIERS = ("subgroups", "dp4a", "f16")
 BINDING = re.compile(
     r"@group\(\s*(\d+)\s*\)\s*@binding\(\s*(\d+)\s*\)\s*var\s*<\s*([\w\s,]+?)\s*>"
 )
+INCLUDE = re.compile(r"^//#include ([a-z][a-z0-9_]*\.wgsl)$", re.MULTILINE | re.ASCII)
 ENTRY_POINT = re.compile(r"@compute\b[^{};]*?\bfn\s+(\w+)")
 ACCESS = {"uniform": "uniform", "storage,read": "read", "storage,read_write": "read_write"}
 
@@ -24,7 +28,8 @@ class KernelError(Exception):
 
 
 def check_directives(name, text):
-    """Refuses malformed `//#if tier ... //#else ... //#end`, and bindings that depend on a tier."""
+    """Refuses malformed `//#if tier ... //#else ... //#end` and `//#include part.wgsl`, and bindings
+    and parts that depend on a tier."""
     opened = None  # the line of the open //#if, and whether its //#else was seen
     seen_else = False
     for number, line in enumerate(text.split("\n"), 1):
@@ -48,10 +53,10 @@ def check_directives(name, text):
             if not opened:
                 raise KernelError(f"{where}: //#end without its //#if")
             opened = None
-        else:
+        elif opened or not INCLUDE.fullmatch(line):
             raise KernelError(
-                f"{where}: expected `//#if tier`, `//#else` or `//#end` alone on a line, "
-                f"found {line.strip()!r}"
+                f"{where}: expected `//#if tier`, `//#else`, `//#end` or, outside them, "
+                f"`//#include part.wgsl` alone on a line, found {line.strip()!r}"
             )
     if opened:
         raise KernelError(f"{name}:{opened}: //#if without its //#end")
@@ -82,12 +87,9 @@ def bindings_of(name, code):
     return [found[number] for number in range(len(found))]
 
 
-def read_kernel(path):
-    """Returns (name, text, sha256, bindings) of one file, or raises KernelError."""
+def read_text(path):
+    """The text of one file, or a KernelError where it cannot be embedded exactly."""
     file_name = os.path.basename(path)
-    name, extension = os.path.splitext(file_name)
-    if extension != ".wgsl" or not re.fullmatch(r"[a-z][a-z0-9_]*", name, re.ASCII):
-        raise KernelError(f"{file_name}: expected a name like my_kernel.wgsl")
     with open(path, "rb") as file:
         data = file.read()
     try:
@@ -99,13 +101,40 @@ def read_kernel(path):
     if ')wgsl"' in text:
         raise KernelError(f"{file_name}: has )wgsl\", which ends its string in C++")
     check_directives(file_name, text)
-    code = re.sub(r"//[^\n]*", "", text)
-    if "/*" in code:
+    if "/*" in code_of(text):
         raise KernelError(f"{file_name}: has a block comment; use // comments")
+    return text
+
+
+def code_of(text):
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def included(path, text):
+    """The parts that the text of the kernel at `path` includes, one after another."""
+    parts = ""
+    for name in INCLUDE.findall(text):
+        part = read_text(os.path.join(os.path.dirname(path), os.pardir, name))
+        if "//#" in part:
+            raise KernelError(f"{name}: has directives; only kernels do, not what they include")
+        parts += part
+    return parts
+
+
+def read_kernel(path):
+    """Returns (name, text, sha256, bindings) of one kernel, or raises KernelError."""
+    file_name = os.path.basename(path)
+    name, extension = os.path.splitext(file_name)
+    if extension != ".wgsl" or not re.fullmatch(r"[a-z][a-z0-9_]*", name, re.ASCII):
+        raise KernelError(f"{file_name}: expected a name like my_kernel.wgsl")
+    text = read_text(path)
+    text += included(path, text)
+    code = code_of(text)
     entry_points = ENTRY_POINT.findall(code)
     if entry_points != ["main"]:
         raise KernelError(f"{file_name}: expected one entry point, main; found {entry_points}")
-    return name, text, hashlib.sha256(data).hexdigest(), bindings_of(file_name, code)
+    digest = hashlib.sha256(text.encode("ascii")).hexdigest()
+    return name, text, digest, bindings_of(file_name, code)
 
 
 def generate(paths):

@@ -1,4 +1,4 @@
-// The one textual directive of the kernels: `//#if tier ... //#else ... //#end`.
+// The directive of the kernels that is resolved at run time: `//#if tier ... //#else ... //#end`.
 #include "gpu/wgsl.h"
 
 namespace tandem::gpu {

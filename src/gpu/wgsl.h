@@ -21,8 +21,8 @@ struct Tiers {
 };
 
 struct Wgsl {
-  std::string_view name;  // the file's name without ".wgsl"
-  std::string_view source;
+  std::string_view name;             // the file's name without ".wgsl"
+  std::string_view source;           // with what it includes
   std::string_view sha256;           // of the source, in hex
   std::span<const Access> bindings;  // of group 0, by binding number
 };

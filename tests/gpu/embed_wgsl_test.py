@@ -3,6 +3,7 @@
     embed_wgsl_test.py PATH/TO/embed_wgsl.py
 """
 
+import hashlib
 import os
 import pathlib
 import subprocess
@@ -98,6 +99,41 @@ class EmbedWgsl(unittest.TestCase):
         self.assert_refused(replace("//#else", "@group(0) @binding(3) var<uniform> z: u32;"),
                             ":4", "inside //#if")
 
+    def test_appends_what_a_kernel_includes(self):
+        self.write("one.wgsl", "// One.\nfn one() {}\n")
+        self.write("two.wgsl", "fn two() {}\n")
+        text = "// Adds.\n//#include two.wgsl\n//#include one.wgsl\n" + PLAIN
+        whole = text + "fn two() {}\n// One.\nfn one() {}\n"
+        output = self.embed(self.write("add/add.wgsl", text)).decode()
+        self.assertIn(f'R"wgsl({whole})wgsl"', output)
+        self.assertIn(hashlib.sha256(whole.encode()).hexdigest(), output)
+        self.write("two.wgsl", "fn two() {} // changed\n")
+        self.assertNotEqual(self.embed(self.folder / "add/add.wgsl").decode(), output)
+
+    def test_refuses_what_cannot_be_included(self):
+        def refused(name, *parts):
+            add = self.write("add/add.wgsl", f"//#include {name}\n{PLAIN}")
+            with self.assertRaises(AssertionError) as refusal:
+                self.embed(add)
+            for part in parts:
+                self.assertIn(part, str(refusal.exception))
+            self.assertNotIn("Traceback", str(refusal.exception))
+
+        refused("absent.wgsl", "absent.wgsl")
+        refused("../add.wgsl", "add.wgsl:1", "//#include ../add.wgsl")
+        refused("part.txt", "add.wgsl:1", "//#include part.txt")
+        for text, *parts in (
+            ("//#include other.wgsl\n", "directives"),
+            ("//#if f16\n//#end\n", "directives"),
+            ("/* block */\n", "block comment"),
+            ("fn one() {}\r\n", "carriage return"),
+        ):
+            with self.subTest(text):
+                self.write("part.wgsl", text)
+                refused("part.wgsl", "part.wgsl", *parts)
+        self.write("part.wgsl", PLAIN)
+        refused("part.wgsl", "add.wgsl", "one entry point")
+
     def test_refuses_malformed_directives(self):
         self.embed(self.write("plain.wgsl", PLAIN))
         for text, *parts in (
@@ -112,6 +148,9 @@ class EmbedWgsl(unittest.TestCase):
             ("//#if f16\n//#end f16\n", ":2"),
             ("//#endif\n", ":1", "//#endif"),
             ("x; //#if f16\n//#end\n", ":1"),
+            ("x; //#include part.wgsl\n", ":1"),
+            ("//#include\n", ":1"),
+            ("//#if f16\n//#include part.wgsl\n//#end\n", ":2", "outside them"),
         ):
             with self.subTest(text):
                 self.assert_refused(text + PLAIN, *parts)

@@ -9,20 +9,33 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <sstream>
 
 #include "base/sha256.h"
 
 namespace tandem::gpu {
 namespace {
 
-// Kernel name -> text, from the tree.
+namespace fs = std::filesystem;
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Kernel name -> text with what it includes, from the tree: a kernel lies in its operator's folder,
+// what kernels include one above.
 std::map<std::string, std::string> kernel_files() {
+  const fs::path ops = TANDEM_SOURCE_DIR "/src/ops";
   std::map<std::string, std::string> files;
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(TANDEM_SOURCE_DIR "/src/ops")) {
-    if (entry.path().extension() != ".wgsl") continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    files[entry.path().stem().string()].assign(std::istreambuf_iterator<char>(file), {});
+  for (const auto& entry : fs::recursive_directory_iterator(ops)) {
+    if (entry.path().extension() != ".wgsl" || entry.path().parent_path() == ops) continue;
+    std::string& text = files[entry.path().stem().string()] = text_of(entry.path());
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      constexpr std::string_view include = "//#include ";
+      if (line.starts_with(include)) text += text_of(ops / line.substr(include.size()));
+    }
   }
   return files;
 }

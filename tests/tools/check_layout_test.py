@@ -17,7 +17,8 @@ TREE = {
     "src/gpu/CMakeLists.txt": "tandem_module(gpu SOURCES native.cpp IMPORTS base)",
     "src/gpu/native.cpp": "// Dawn.\n#include <webgpu.h>\n#include \"base/bytes.h\"\n",
     "src/ops/CMakeLists.txt": "tandem_module(ops\n  SOURCES\n    copy/copy.cpp\n  IMPORTS gpu spec)",
-    "src/ops/copy/copy.wgsl": "// Copies.\n",
+    "src/ops/words.wgsl": "// Words.\n",
+    "src/ops/copy/copy.wgsl": "// Copies.\n//#include words.wgsl\n",
     "src/ops/copy/copy.h": HEADER + '#include "base/bytes.h"\n',
     "src/ops/copy/copy.cpp": '#include "ops/copy/copy.h"\nauto kernel = "copy";\n',
     "tests/ops/CMakeLists.txt": "tandem_test(ops SOURCES copy_test.cpp ../support/data.cpp)",
@@ -58,7 +59,8 @@ VIOLATIONS = {
     "a header without a comment": (
         {"src/base/bytes.h": "#pragma once\n"}, "src/base/bytes.h", "begin with a comment"),
     "a kernel without a comment": (
-        {"src/ops/copy/copy.wgsl": "fn main() {}\n"}, "src/ops/copy/copy.wgsl",
+        {"src/ops/copy/copy.wgsl": "fn main() {}\n//#include words.wgsl\n"},
+        "src/ops/copy/copy.wgsl",
         "begin with a comment"),
     "a test without a comment": (
         {"tests/ops/copy_test.cpp": "int main() {}\n"}, "tests/ops/copy_test.cpp",
@@ -78,6 +80,9 @@ VIOLATIONS = {
     "a kernel that nothing records": (
         {"src/ops/copy/copy.cpp": '#include "ops/copy/copy.h"\nauto kernel = "copies";\n'},
         "src/ops/copy/copy.wgsl", 'names "copy"'),
+    "a part that no kernel includes": (
+        {"src/ops/copy/copy.wgsl": "// Copies.\n//#include words.wgsl.old\n"}, "src/ops/words.wgsl",
+        "no kernel includes it"),
     "a kernel without a test": (
         {"tests/ops/copy_test.cpp": None}, "src/ops/copy/copy.wgsl",
         "tests/ops/copy_test.cpp is missing"),

@@ -6,17 +6,14 @@
 // One workgroup gathers one row, if the part owns its token; a token that no part owns leaves y as
 // it is. Limits: COLUMNS % 4 == 0; quantized: TABLE_COLUMNS % 32 == 0.
 
+//#include weight_quads.wgsl
+
 override TYPE: u32;
 override FIRST_ROW: u32;
 override ROWS: u32;
 override TABLE_COLUMNS: u32;
 override COLUMNS: u32;
 override SCALE: f32;
-
-// TYPE
-const q4_0 = 0u;
-const q8_0 = 1u;
-const halves = 2u;
 
 struct Step {
   position: u32,
@@ -36,30 +33,6 @@ struct Step {
 @group(0) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
 
 const workgroup_size = 256u;
-const bytes = vec4<u32>(0u, 8u, 16u, 24u);
-
-// Columns 4 * quad .. 4 * quad + 3 of a row.
-fn row_weights(row: u32, quad: u32) -> vec4<f32> {
-  let index = row * (TABLE_COLUMNS / 4u) + quad;
-  if (TYPE == halves) {
-    return vec4<f32>(unpack2x16float(weights[2u * index]),
-                     unpack2x16float(weights[2u * index + 1u]));
-  }
-  if (TYPE > q8_0) {
-    return bitcast<vec4<f32>>(vec4<u32>(weights[4u * index], weights[4u * index + 1u],
-                                        weights[4u * index + 2u], weights[4u * index + 3u]));
-  }
-  let block = index / 8u;
-  let scale_pair = unpack2x16float(scales[block / 2u]);
-  let scale = select(scale_pair.x, scale_pair.y, (block & 1u) != 0u);
-  if (TYPE == q4_0) {
-    let word = weights[4u * block + quad % 4u];
-    let nibbles = (vec4<u32>(word >> (quad % 8u / 4u * 4u)) >> bytes) & vec4<u32>(15u);
-    return scale * (vec4<f32>(nibbles) - vec4<f32>(8.0));
-  }
-  let word = vec4<u32>(weights[index]);
-  return scale * vec4<f32>(vec4<i32>(word << (vec4<u32>(24u) - bytes)) >> vec4<u32>(24u));
-}
 
 @compute @workgroup_size(workgroup_size)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
@@ -74,6 +47,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
     return;
   }
   for (var quad = local; quad < COLUMNS / 4u; quad += workgroup_size) {
-    y[row * (TABLE_COLUMNS / 4u) + quad] = SCALE * row_weights(token - FIRST_ROW, quad);
+    let index = (token - FIRST_ROW) * (TABLE_COLUMNS / 4u) + quad;
+    y[row * (TABLE_COLUMNS / 4u) + quad] = SCALE * quad_weights(index);
   }
 }

@@ -8,6 +8,8 @@
 // Limits: LANES and WORKGROUP are powers of two, LANES <= WORKGROUP; COLUMNS % 4 == 0, quantized:
 // % 32. SOFTCAP 0 is none.
 
+//#include weight_quads.wgsl
+
 override TYPE: u32;
 override FIRST_ROW: u32;
 override ROWS: u32;
@@ -18,11 +20,6 @@ override OUTPUTS: u32;
 override SOFTCAP: f32;
 override LANES: u32;
 override WORKGROUP: u32;
-
-// TYPE
-const q4_0 = 0u;
-const q8_0 = 1u;
-const halves = 2u;
 
 struct Step {
   position: u32,
@@ -46,31 +43,6 @@ struct Step {
 
 var<workgroup> sums: array<f32, WORKGROUP>;
 
-const bytes = vec4<u32>(0u, 8u, 16u, 24u);
-
-// Columns 4 * quad .. 4 * quad + 3 of a row.
-fn row_weights(row: u32, quad: u32) -> vec4<f32> {
-  let index = row * (COLUMNS / 4u) + quad;
-  if (TYPE == halves) {
-    return vec4<f32>(unpack2x16float(weights[2u * index]),
-                     unpack2x16float(weights[2u * index + 1u]));
-  }
-  if (TYPE > q8_0) {
-    return bitcast<vec4<f32>>(vec4<u32>(weights[4u * index], weights[4u * index + 1u],
-                                        weights[4u * index + 2u], weights[4u * index + 3u]));
-  }
-  let block = index / 8u;
-  let scale_pair = unpack2x16float(scales[block / 2u]);
-  let scale = select(scale_pair.x, scale_pair.y, (block & 1u) != 0u);
-  if (TYPE == q4_0) {
-    let word = weights[4u * block + quad % 4u];
-    let nibbles = (vec4<u32>(word >> (quad % 8u / 4u * 4u)) >> bytes) & vec4<u32>(15u);
-    return scale * (vec4<f32>(nibbles) - vec4<f32>(8.0));
-  }
-  let word = vec4<u32>(weights[index]);
-  return scale * vec4<f32>(vec4<i32>(word << (vec4<u32>(24u) - bytes)) >> vec4<u32>(24u));
-}
-
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
         @builtin(num_workgroups) workgroups: vec3<u32>,
@@ -88,7 +60,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
   var sum = vec4<f32>();
   if (is_owned) {
     for (var quad = lane; quad < COLUMNS / 4u; quad += LANES) {
-      sum = fma(row_weights(row - FIRST_ROW, quad), x[quad], sum);
+      sum = fma(quad_weights((row - FIRST_ROW) * (COLUMNS / 4u) + quad), x[quad], sum);
     }
   }
   sums[local] = (sum.x + sum.y) + (sum.z + sum.w);

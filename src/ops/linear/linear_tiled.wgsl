@@ -6,6 +6,8 @@
 // i, i + 16, ..., and two neighbouring pairs of weight rows (gelu_pair needs both of a pair).
 // Limits: COLUMNS % 4 == 0; gelu_pair: ROWS is even. 8 KiB of workgroup memory.
 
+//#include weight_quads.wgsl
+
 override TYPE: u32;
 override EPILOGUE: u32;
 override ROWS: u32;
@@ -14,10 +16,6 @@ override Y_STRIDE: u32;
 override Y_OFFSET: u32;
 override SOFTCAP: f32;
 
-// TYPE
-const q4_0 = 0u;
-const q8_0 = 1u;
-const halves = 2u;
 // EPILOGUE
 const gelu_pair = 1u;
 const gelu_times = 2u;
@@ -54,32 +52,12 @@ fn place(row: u32, quad: u32) -> u32 {
   return row * quads + (quad ^ ((row / 2u) % quads));
 }
 
-const bytes = vec4<u32>(0u, 8u, 16u, 24u);
-
 // Columns 4 * quad .. 4 * quad + 3 of a row; zeros beyond the matrix.
 fn w_quad(row: u32, quad: u32) -> vec4<f32> {
   if (row >= ROWS || 4u * quad >= COLUMNS) {
     return vec4<f32>();
   }
-  let index = row * (COLUMNS / 4u) + quad;
-  if (TYPE == halves) {
-    return vec4<f32>(unpack2x16float(weights[2u * index]),
-                     unpack2x16float(weights[2u * index + 1u]));
-  }
-  if (TYPE > q8_0) {
-    return bitcast<vec4<f32>>(vec4<u32>(weights[4u * index], weights[4u * index + 1u],
-                                        weights[4u * index + 2u], weights[4u * index + 3u]));
-  }
-  let block = index / 8u;
-  let scale_pair = unpack2x16float(scales[block / 2u]);
-  let scale = select(scale_pair.x, scale_pair.y, (block & 1u) != 0u);
-  if (TYPE == q4_0) {
-    let word = weights[4u * block + quad % 4u];
-    let nibbles = (vec4<u32>(word >> (quad % 8u / 4u * 4u)) >> bytes) & vec4<u32>(15u);
-    return scale * (vec4<f32>(nibbles) - vec4<f32>(8.0));
-  }
-  let word = vec4<u32>(weights[index]);
-  return scale * vec4<f32>(vec4<i32>(word << (vec4<u32>(24u) - bytes)) >> vec4<u32>(24u));
+  return quad_weights(row * (COLUMNS / 4u) + quad);
 }
 
 fn x_quad(row: u32, quad: u32) -> vec4<f32> {
