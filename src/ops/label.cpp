@@ -65,6 +65,12 @@ constexpr Shape shapes[] = {
      }},
     {"embedding",
      [](const Constants& c) { return fmt::format("{} {}x{}", c.type(), c["ROWS"], c["COLUMNS"]); }},
+    {"linear_add_norm",
+     [](const Constants& c) {
+       return fmt::format("{} {}x{}{}{} lanes={}", c.type(), c["HIDDEN"], c["COLUMNS"],
+                          c["ADD"] != 0 ? " add" : "", c["SCALED"] != 0 ? " scaled" : "",
+                          c["LANES"]);
+     }},
     {"linear_row",
      [](const Constants& c) {
        return fmt::format("{} m={} lanes={}", c.product(), c["M"], c["LANES"]);
@@ -72,6 +78,11 @@ constexpr Shape shapes[] = {
     {"linear_tiled", [](const Constants& c) { return c.product(); }},
     {"per_layer_input",
      [](const Constants& c) { return fmt::format("{}x{}", c["LAYERS"], c["WIDTH"]); }},
+    {"q_project",
+     [](const Constants& c) {
+       return fmt::format("{} {}x{}x{} lanes={}", c.type(), c["HEADS"], c["HEAD_DIM"], c["COLUMNS"],
+                          c["LANES"]);
+     }},
     {"q_rope", [](const Constants& c) { return fmt::format("{}x{}", c["HEADS"], c["HEAD_DIM"]); }},
     {"qkv_rope",
      [](const Constants& c) {
