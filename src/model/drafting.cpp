@@ -3,14 +3,13 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "ops/add_norm/add_norm.h"
 #include "ops/argmax/argmax.h"
 #include "ops/attention/attention.h"
 #include "ops/draft/draft.h"
 #include "ops/embedding/embedding.h"
 #include "ops/gathered_linear/gathered_linear.h"
-#include "ops/qkv_rope/qkv_rope.h"
-#include "ops/rms_norm/rms_norm.h"
+#include "ops/linear_add_norm/linear_add_norm.h"
+#include "ops/q_project/q_project.h"
 #include "ops/sample/sample.h"
 #include "ops/scatter/scatter.h"
 #include "ops/top_k/top_k.h"
@@ -60,19 +59,20 @@ Result<void> Drafting::linear(gpu::CommandList& commands, std::string_view tenso
                                  .max_rows = 1});
 }
 
-Result<void> Drafting::add_norm(gpu::CommandList& commands, gpu::View weight, gpu::View scalar,
-                                gpu::View next) {
-  const spec::Config& text = assistant_.text;
-  return ops::record(commands, ops::AddNorm{.columns = text.hidden,
-                                            .epsilon = static_cast<float>(text.rms_norm_epsilon),
-                                            .step = step(0),
-                                            .x = view("delta"),
-                                            .weight = weight,
-                                            .scalar = scalar,
-                                            .h = view("h"),
-                                            .next_weight = next,
-                                            .y = view("normed"),
-                                            .max_rows = 1});
+Result<void> Drafting::linear_add_norm(gpu::CommandList& commands, std::string_view tensor,
+                                       gpu::View x, gpu::View weight, gpu::View scalar,
+                                       gpu::View next) {
+  return ops::record(
+      commands, ops::LinearAddNorm{.weights = weights_.matrix(fmt::format("assistant.{}", tensor)),
+                                   .epsilon = static_cast<float>(assistant_.text.rms_norm_epsilon),
+                                   .step = step(0),
+                                   .x = x,
+                                   .weight = weight,
+                                   .scalar = scalar,
+                                   .h = view("h"),
+                                   .next_weight = next,
+                                   .y = view("normed"),
+                                   .max_rows = 1});
 }
 
 Result<gpu::CommandList> Drafting::drafts(bool sampled) {
@@ -95,7 +95,6 @@ Result<gpu::CommandList> Drafting::drafts(bool sampled) {
 
 // The embedding of the token before the draft, beside the hidden state that is there already.
 Result<void> Drafting::input(gpu::CommandList& commands, uint32_t draft) {
-  const spec::Config& text = assistant_.text;
   TRY(ops::record(commands, ops::Embedding{.table = weights_.matrix("embedding"),
                                            .columns = target_.hidden,
                                            .scale = std::sqrt(static_cast<float>(target_.hidden)),
@@ -103,14 +102,8 @@ Result<void> Drafting::input(gpu::CommandList& commands, uint32_t draft) {
                                            .timeline = sequence("timeline"),
                                            .y = embedded(),
                                            .max_rows = 1}));
-  TRY(linear(commands, "pre_projection", ops::Epilogue::none, sequence("draft_input"), view("h")));
-  return ops::record(commands, ops::RmsNorm{.columns = text.hidden,
-                                            .epsilon = static_cast<float>(text.rms_norm_epsilon),
-                                            .step = step(0),
-                                            .x = view("h"),
-                                            .weight = vector(0, "attention_norm"),
-                                            .y = view("normed"),
-                                            .max_rows = 1});
+  return linear_add_norm(commands, "pre_projection", sequence("draft_input"), {}, {},
+                         vector(0, "attention_norm"));
 }
 
 Result<void> Drafting::layer(gpu::CommandList& commands, uint32_t layer) {
@@ -118,15 +111,12 @@ Result<void> Drafting::layer(gpu::CommandList& commands, uint32_t layer) {
     return fmt::format("layers.{}.{}", layer, tensor);
   };
   const bool last = layer + 1 == assistant_.text.layers.size();
-  TRY(linear(commands, name("qkv"), ops::Epilogue::none, view("normed"), view("qkv")));
   TRY(attention(commands, layer));
-  TRY(linear(commands, name("attention_output"), ops::Epilogue::none, view("attended"),
-             view("delta")));
-  TRY(add_norm(commands, vector(layer, "post_attention_norm"), {}, vector(layer, "mlp_norm")));
+  TRY(linear_add_norm(commands, name("attention_output"), view("attended"),
+                      vector(layer, "post_attention_norm"), {}, vector(layer, "mlp_norm")));
   TRY(linear(commands, name("gate_up"), ops::Epilogue::gelu_pair, view("normed"), view("mlp")));
-  TRY(linear(commands, name("down"), ops::Epilogue::none, view("mlp"), view("delta")));
-  return add_norm(
-      commands, vector(layer, "post_mlp_norm"), vector(layer, "scalar"),
+  return linear_add_norm(
+      commands, name("down"), view("mlp"), vector(layer, "post_mlp_norm"), vector(layer, "scalar"),
       last ? weights_.vector("assistant.final_norm") : vector(layer + 1, "attention_norm"));
 }
 
@@ -136,18 +126,17 @@ Result<void> Drafting::attention(gpu::CommandList& commands, uint32_t layer) {
   const spec::Layer& shape = text.layers[layer];
   const uint32_t donor = target_.donor(shape.kind).value();
   const std::string angles = fmt::format("angles.{}", angles_of(plan_, shape));
-  TRY(ops::record(commands, ops::QkvRope{.heads = text.heads,
-                                         .kv_heads = shape.kv_heads,
-                                         .head_dim = shape.head_dim,
-                                         .rotated_pairs = shape.rope.rotated_pairs,
-                                         .owns_kv = false,
-                                         .epsilon = static_cast<float>(text.rms_norm_epsilon),
-                                         .step = step(0),
-                                         .qkv = view("qkv"),
-                                         .q_norm = vector(layer, "q_norm"),
-                                         .angles = scratch_.find(angles)->second.view(),
-                                         .q = view("q"),
-                                         .max_rows = 1}));
+  TRY(ops::record(commands, ops::QProject{.weights = weights_.matrix(
+                                              fmt::format("assistant.layers.{}.qkv", layer)),
+                                          .head_dim = shape.head_dim,
+                                          .rotated_pairs = shape.rope.rotated_pairs,
+                                          .epsilon = static_cast<float>(text.rms_norm_epsilon),
+                                          .step = step(0),
+                                          .x = view("normed"),
+                                          .q_norm = vector(layer, "q_norm"),
+                                          .angles = scratch_.find(angles)->second.view(),
+                                          .q = view("q"),
+                                          .max_rows = 1}));
   const ops::KvCache kv = {plan_.capacity.kv,
                            kv_slots(target_, target_.layers[donor], plan_.capacity),
                            sequence(fmt::format("layers.{}.keys", donor)),

@@ -39,8 +39,10 @@ class Drafting {
 
   Result<void> linear(gpu::CommandList& commands, std::string_view tensor, ops::Epilogue epilogue,
                       gpu::View x, gpu::View y);
-  Result<void> add_norm(gpu::CommandList& commands, gpu::View weight, gpu::View scalar,
-                        gpu::View next);
+  // h = (h + norm(tensor x) * weight) * scalar, or without weight h = tensor x;
+  // normed = norm(h) * next.
+  Result<void> linear_add_norm(gpu::CommandList& commands, std::string_view tensor, gpu::View x,
+                               gpu::View weight, gpu::View scalar, gpu::View next);
 
   gpu::View view(std::string_view buffer) const;      // of the draft's row
   gpu::View row(std::string_view buffer) const;       // scratch shared with the target's rows

@@ -86,7 +86,15 @@ void plan_draft(const spec::AssistantConfig& assistant, Plan& plan) {
   const spec::Config& text = assistant.text;
   const uint32_t layers = static_cast<uint32_t>(text.layers.size());
   std::vector<PlannedBuffer>& buffers = plan.scratch;
-  plan_rows(text, "draft", 1, layers, buffers);
+  const uint64_t q_width =
+      largest(text, layers, [&](const spec::Layer& layer) { return text.heads * layer.head_dim; });
+  const uint64_t mlp_width =
+      largest(text, layers, [](const spec::Layer& layer) { return layer.intermediate; });
+  buffers.push_back({"draft.h", uint64_t{text.hidden} * 4});
+  buffers.push_back({"draft.normed", uint64_t{text.hidden} * 4});
+  buffers.push_back({"draft.q", q_width * 4});
+  buffers.push_back({"draft.attended", q_width * 4});
+  buffers.push_back({"draft.mlp", mlp_width * 4});
   buffers.push_back(
       {"draft.attention_partials", partials_bytes(text, plan.capacity.context, 1, 1)});
   uint32_t scored = text.vocabulary;

@@ -401,6 +401,27 @@ TEST(MtpRoutes, APlainModelHasNoneOfTheAssistantsKernels) {
   EXPECT_GT(count(dynamic_cast<const model::Target&>(*mtp)), 0u);
 }
 
+TEST(MtpRoutes, ARoundTakesAtMostHalfAsManyDispatchesMoreThanADecode) {
+  const auto model = make_atlas_mtp(Place::gpu_f16, {.context = 512, .drafts = 2});
+  const auto sequence = model::TargetSequence::make(dynamic_cast<model::Target&>(*model));
+  ASSERT_TRUE(accepted(sequence));
+  const auto dispatches = [&](std::string_view method) {
+    uint32_t count = 0;
+    for (const gpu::CommandList* list : (*sequence)->method(method)) {
+      count += list->dispatch_count();
+    }
+    return count;
+  };
+  const auto plain = make_target(atlas(), test_device(), {.capacity = {.context = 512}});
+  const auto without = model::TargetSequence::make(*plain);
+  ASSERT_TRUE(accepted(without));
+  uint32_t decode = 0;
+  for (const gpu::CommandList* list : (*without)->method("decode"))
+    decode += list->dispatch_count();
+  EXPECT_LE(decode, 190u);
+  EXPECT_LE(2 * dispatches("k2_round"), 3 * decode) << dispatches("k2_round") << " " << decode;
+}
+
 // The traces of transformers' own loop, round by round, in one submission each.
 class MtpRounds : public ::testing::TestWithParam<std::tuple<Place, std::string>> {};
 

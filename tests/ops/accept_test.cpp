@@ -20,7 +20,9 @@ const std::vector<uint32_t> stop_ids = {1, 106, 50};
 
 constexpr uint32_t columns = 128;
 
-float logit(uint32_t row, uint32_t token) { return static_cast<float>(row) + 0.5f * token; }
+float logit(uint32_t row, uint32_t token) {
+  return static_cast<float>(row) + 0.5f * static_cast<float>(token);
+}
 
 std::vector<float> some_logits(size_t rows) {
   std::vector<float> logits(rows * columns);
