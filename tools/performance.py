@@ -36,6 +36,11 @@ device, driver and commit that are named beside it, and no others.
 - Prompts are a fixed pseudo-random sequence of ordinary tokens; tokens are chosen greedily and stop tokens ignored. Speed does not depend on what
   weights or text say, so a synthetic artifact (random weights of an official geometry, named as such) stands for
   the real one in speed alone.
+- **MTP beside plain**, for artifacts with an assistant and a chat template whose weights are not random: answers to questions, profiles of
+  countries and free text, which are sets of their own since acceptance depends on the text. Each sample decodes all prompts
+  of a set, plain and with two drafts a round in turn, in one engine; the tokens must be the same. The ratio is that of
+  the medians, **acceptance** the part of the verified drafts that was accepted, and **tokens/round** counts
+  those after the first. A ratio holds for an artifact and a kind of text, so it never stands without these two.
 - A **profile** puts each dispatch into a pass of its own between two GPU timestamps. Its sums exceed what the same
   work takes in one pass, so it tells where the time goes, and `bench` how much there is. Bytes are what a kernel
   must read and write at least once at its shape; GB/s is their sum over the time.
@@ -75,6 +80,31 @@ def origin(result):
         f"- `{result['command']}`")) + "\n"
 
 
+def check_samples(path, what, row):
+    samples = row["tokens_per_second"]
+    if (row["median"], row["min"], row["max"]) != (statistics.median(samples), min(samples), max(samples)):
+        fail(path, f"{what}: median, min and max are not those of the samples")
+
+
+def share(part, whole):
+    return part / whole if whole else 0
+
+
+def mtp_row(path, row):
+    plain, mtp = row["plain"], row["mtp"]
+    for name in ("plain", "mtp"):
+        check_samples(path, f"{name} {row['prompts']}", row[name])
+    expected = {"ratio": share(mtp["median"], plain["median"]),
+                "acceptance": share(sum(row["accepted"]), sum(row["drafted"])),
+                "tokens_per_round": share(row["tokens"], row["rounds"])}
+    for key, value in expected.items():
+        if abs(row[key] - value) > 1e-9:
+            fail(path, f"{row['prompts']}: {key} is not that of its figures")
+    places = " / ".join(f"{100 * share(a, d):.0f}" for a, d in zip(row["accepted"], row["drafted"]))
+    return ([row["prompts"]] + [f"{rate['median']:.1f} ({rate['min']:.1f} .. {rate['max']:.1f})" for rate in (plain, mtp)] +
+            [f"{row['ratio']:.2f}", f"{100 * row['acceptance']:.0f} % ({places})", f"{row['tokens_per_round']:.2f}"])
+
+
 def bench(path, result):
     first = result["first_token"]
     yield (f"Load {result['load_ms']:.0f} ms, compile {result['compile_ms']:.0f} ms, first token "
@@ -82,15 +112,16 @@ def bench(path, result):
     for series, length in (("prefill", "tokens"), ("decode", "depth")):
         rows = []
         for row in result[series]:
-            samples = row["tokens_per_second"]
-            if (row["median"], row["min"], row["max"]) != (statistics.median(samples), min(samples), max(samples)):
-                fail(path, f"{series} at {row[length]}: median, min and max are not those of the samples")
+            check_samples(path, f"{series} at {row[length]}", row)
             rows.append([str(row[length])] + [f"{row[key]:.1f}" for key in ("median", "min", "max")])
         if rows:
             yield table([f"{series} {length}", "tokens/s", "min", "max"], rows)
         if result["skipped"][series]:
             lengths = ", ".join(map(str, result["skipped"][series]))
             yield f"Skipped, as they do not fit the context: {series} at {lengths}.\n"
+    if result.get("mtp"):
+        yield table(["MTP beside plain", "plain tokens/s", "MTP tokens/s", "ratio", "acceptance (by place)", "tokens/round"],
+                    [mtp_row(path, row) for row in result["mtp"]])
 
 
 def profile(path, result):

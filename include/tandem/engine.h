@@ -122,8 +122,11 @@ struct GenerateStats {
   double first_token_ms = 0;  // from the call to the first token
   double decode_ms = 0;       // from the first token to the last
   double prefill_tokens_per_second() const;
-  double acceptance() const;                // of all drafts; 0 without drafts
   double decode_tokens_per_second() const;  // 0 with fewer than two tokens
+  // The part of the drafts verified that was accepted: of all, of those at a place; 0 without any.
+  double acceptance() const;
+  double acceptance(size_t place) const;
+  double tokens_per_round() const;  // of the rounds after prefill's; 0 without any
 };
 
 struct Generation {

@@ -8,14 +8,13 @@
 #include <memory>
 
 #include "base/error.h"
+#include "cli/bench_mtp.h"
 #include "cli/command.h"
 #include "cli/measurement.h"
 #include "tandem/engine.h"
 
 namespace tandem::cli {
 namespace {
-
-constexpr std::chrono::milliseconds warm_up{200};
 
 struct Flags {
   EngineFlags engine;
@@ -39,7 +38,8 @@ Result<GenerateStats> generate(Subject& subject, uint32_t prompt_tokens, uint32_
   TRY_ASSIGN(const Generation generation,
              subject.session.generate(prompt, {.max_tokens = tokens,
                                                .ignore_eos = true,
-                                               .sampling = SampleOptions{.temperature = 0}}));
+                                               .sampling = SampleOptions{.temperature = 0},
+                                               .mtp = Mtp::off}));
   if (generation.ids.size() == tokens) return generation.stats;
   return fail(ErrorCode::internal, "{} tokens after {} were asked for and {} came (ended by {})",
               tokens, prompt_tokens, generation.ids.size(), name(generation.stop));
@@ -60,11 +60,7 @@ Result<Json> sample(Subject& subject, const Flags& flags, uint32_t prompt_tokens
     TRY_ASSIGN(const GenerateStats stats, generate(subject, prompt_tokens, tokens));
     samples.push_back((stats.*rate)());
   }
-  const engine::Spread spread = engine::spread(samples);
-  return Json{{"tokens_per_second", samples},
-              {"median", spread.median},
-              {"min", spread.min},
-              {"max", spread.max}};
+  return rate_samples(samples);
 }
 
 // One table: a rate at each prompt length that leaves room for `tokens`.
@@ -123,6 +119,10 @@ Result<void> run(const Flags& flags, const CLI::App& app) {
                       &GenerateStats::decode_tokens_per_second};
   TRY(measure(subject, flags, prefill, flags.prefill, result));
   TRY(measure(subject, flags, decode, flags.depths, result));
+  // What random weights draft says nothing of an assistant.
+  if (!artifact.receipt().synthetic_seed && can_bench_mtp(engine)) {
+    TRY_ASSIGN(result["mtp"], bench_mtp(engine, subject.session, flags.repeat, flags.tokens));
+  }
   return json_file.write(result);
 }
 
@@ -153,6 +153,9 @@ Command bench(CLI::App& parent) {
       "Prompts are fixed pseudo-random ids; tokens are chosen greedily and stop tokens ignored. "
       "Each figure is the median of\n"
       "its samples after 200 ms of the same work. A prefill ends when its first token is read.\n"
+      "With an assistant, answers to questions, profiles of countries and free text are decoded "
+      "with "
+      "MTP and without, in turn.\n"
       "Example: tandem bench ARTIFACT --depths 128,2048 --repeat 5 --json result.json");
   return {app, [flags, app] { return run(*flags, *app); }};
 }

@@ -15,6 +15,7 @@
 #include "cli/engine_flags.h"
 #include "cli/generate_flags.h"
 #include "cli/output.h"
+#include "cli/rounds.h"
 
 namespace tandem::cli {
 namespace {
@@ -190,15 +191,15 @@ void Chat::print_stats() const {
   if (stats.prompt_tokens == 0) return say("no answer yet\n");
   say(fmt::format(
       "{} of {} positions; the last prompt had {} tokens, {} of them reused, first token after "
-      "{:.0f} ms; {} tokens at {:.1f} tokens/s{}\n",
+      "{:.0f} ms; {} tokens at {:.1f} tokens/s{}; {}\n",
       session_.ids().size(), engine_.info().context, stats.prompt_tokens, stats.reused_tokens,
       stats.first_token_ms, stats.generated_tokens, stats.decode_tokens_per_second(),
-      describe(*options_.sampling)));
+      describe(*options_.sampling), describe_rounds(engine_.info(), options_.mtp, stats)));
 }
 
 Result<void> run(const Flags& flags) {
   TRY_ASSIGN(Engine engine, Engine::open(flags.engine.artifact, flags.engine.options()));
-  TRY_ASSIGN(const GenerateOptions options, flags.generate.options(engine.info().sampling));
+  TRY_ASSIGN(const GenerateOptions options, flags.generate.options(engine.info()));
   TRY_ASSIGN(Session session, engine.session());
   const Interrupts interrupts;
   return Chat(engine, std::move(session), options, flags.system).run();

@@ -25,6 +25,10 @@ void EngineFlags::add(CLI::App& app) {
   app.add_option("--input-bound", input_bound,
                  "Rows of one prefill chunk (default: the artifact's bound)")
       ->check(CLI::Range(uint32_t{1}, UINT32_MAX));
+  app.add_option("--drafts", drafts,
+                 "Tokens that the assistant drafts in a round (default: 2, where there is one); 0 "
+                 "does not load it")
+      ->check(CLI::Range(0, 2));
   app.add_option("--rounds-in-flight", rounds_in_flight,
                  "Decode rounds submitted ahead of their readback")
       ->check(CLI::Range(1, 64))
@@ -40,6 +44,7 @@ EngineOptions EngineFlags::options() const {
           .context = context,
           .input_bound = input_bound,
           .kv = kv == "f32" ? KvPrecision::f32 : KvPrecision::f16,
+          .drafts = drafts,
           .rounds_in_flight = rounds_in_flight,
           .pass_per_dispatch = pass_per_dispatch,
           .on_load = progress_bar("loading")};

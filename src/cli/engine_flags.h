@@ -18,6 +18,7 @@ struct EngineFlags {
   std::string kv = "f16";
   std::optional<uint32_t> context;
   std::optional<uint32_t> input_bound;
+  std::optional<uint32_t> drafts;
   uint32_t rounds_in_flight = 4;
   bool pass_per_dispatch = false;
 

@@ -37,6 +37,14 @@ void GenerateFlags::add(CLI::App& app) {
   app.add_option("--stop", generate.stop_strings,
                  "End in front of this text; may be given several times")
       ->allow_extra_args(false);
+  CLI::Option* with_mtp =
+      app.add_flag("--mtp{on}", mtp,
+                   "Let the assistant draft in every round; --mtp=auto (the default): as long as "
+                   "that is measured to be faster. The tokens are the same")
+          ->check(CLI::IsMember({"auto", "on", "off"}));
+  app.add_flag_callback(
+         "--no-mtp", [this] { mtp = "off"; }, "Plain rounds only")
+      ->excludes(with_mtp);
 
   auto* group = app.add_option_group(
       "sampling", "How tokens are chosen (default: what the artifact's generation config says)");
@@ -59,7 +67,8 @@ void GenerateFlags::add(CLI::App& app) {
       ->allow_extra_args(false);
 }
 
-Result<GenerateOptions> GenerateFlags::options(const SampleOptions& defaults) const {
+Result<GenerateOptions> GenerateFlags::options(const EngineInfo& info) const {
+  const SampleOptions& defaults = info.sampling;
   SampleOptions sampling = defaults;
   sampling.temperature = temperature.value_or(defaults.temperature);
   sampling.top_k = top_k.value_or(defaults.top_k);
@@ -73,8 +82,15 @@ Result<GenerateOptions> GenerateFlags::options(const SampleOptions& defaults) co
                 "greedy; give a --temperature above 0");
   }
   if (sampling.temperature != 0) sampling.seed = seed ? *seed : random_seed();
+  if (mtp == "on" && info.drafts == 0) {
+    return fail(
+        ErrorCode::invalid_argument,
+        "--mtp: no assistant was loaded; leave out --drafts 0, or take an artifact that was "
+        "exported with an assistant");
+  }
   GenerateOptions options = generate;
   options.sampling = sampling;
+  options.mtp = mtp == "on" ? Mtp::on : mtp == "off" ? Mtp::off : Mtp::automatic;
   return options;
 }
 

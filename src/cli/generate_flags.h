@@ -15,12 +15,13 @@ struct GenerateFlags {
   std::optional<float> temperature, top_p, min_p, repetition_penalty;
   std::optional<uint32_t> top_k, penalty_window;
   std::optional<uint64_t> seed;
+  std::string mtp = "auto";
 
   void add(CLI::App& app);
 
   // The flags over the artifact's defaults; without --seed a random one. Refuses flags that greedy
-  // answers do not look at.
-  Result<GenerateOptions> options(const SampleOptions& defaults) const;
+  // answers do not look at, and --mtp where no assistant was loaded.
+  Result<GenerateOptions> options(const EngineInfo& info) const;
 };
 
 // " (temperature 0.7, seed 42)"; nothing for greedy answers.

@@ -131,10 +131,12 @@ void print_plan(const model::Plan& plan) {
 }
 
 void print_methods(const model::TargetSequence& sequence, const Flags& flags) {
-  for (std::string_view method : {"prefill", "decode", "score"}) {
+  for (std::string_view method : {"prefill", "decode", "score", "k2_round", "sampled k2_round"}) {
+    const std::vector<const gpu::CommandList*> lists = sequence.method(method);
+    if (lists.empty()) continue;  // there is no assistant
     std::map<std::string_view, uint32_t> kernels;
     uint64_t dispatches = 0, read = 0, written = 0;
-    for (const gpu::CommandList* list : sequence.method(method)) {
+    for (const gpu::CommandList* list : lists) {
       for (const gpu::DispatchInfo& dispatch : list->dispatches()) {
         ++kernels[dispatch.kernel];
         ++dispatches;

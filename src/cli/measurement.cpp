@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "cli/output.h"
+#include "engine/bench.h"
 
 namespace tandem::cli {
 namespace {
@@ -72,6 +73,14 @@ Json measurement(std::string_view kind, const CLI::App& app, const artifact::Art
             {"pass_per_dispatch", options.pass_per_dispatch}}}};
 }
 
+Json rate_samples(std::span<const double> tokens_per_second) {
+  const engine::Spread spread = engine::spread(tokens_per_second);
+  return {{"tokens_per_second", tokens_per_second},
+          {"median", spread.median},
+          {"min", spread.min},
+          {"max", spread.max}};
+}
+
 std::string origin(const Json& measurement) {
   const Json& device = measurement.at("device");
   const auto text = [](const Json& value) { return value.get<std::string>(); };
@@ -92,6 +101,12 @@ Result<JsonFile> JsonFile::begin(const std::string& path) {
 Result<void> JsonFile::write(const Json& value) {
   if (!file_) return {};
   TRY(file_->file().write(canonical_json(value)));
+  return file_->commit();
+}
+
+Result<void> JsonFile::write_lines(std::span<const Json> values) {
+  if (!file_) return {};
+  for (const Json& value : values) TRY(file_->file().write(value.dump() + "\n"));
   return file_->commit();
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,6 +26,12 @@ std::string command_line(const CLI::App& app);
 Json measurement(std::string_view kind, const CLI::App& app, const artifact::Artifact& artifact,
                  const EngineInfo& info, const EngineOptions& options);
 
+// The work that goes before the samples of a rate.
+inline constexpr std::chrono::milliseconds warm_up{200};
+
+// Rates in tokens a second, with their median, min and max.
+Json rate_samples(std::span<const double> tokens_per_second);
+
 // "adapter: NVIDIA H200, driver ..., library ...; commit ..., date", for people.
 std::string origin(const Json& measurement);
 
@@ -33,6 +41,7 @@ class JsonFile {
  public:
   static Result<JsonFile> begin(const std::string& path);  // empty: none
   Result<void> write(const Json& value);
+  Result<void> write_lines(std::span<const Json> values);  // one to a line
 
  private:
   std::optional<FilePublication> file_;

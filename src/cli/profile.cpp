@@ -1,4 +1,4 @@
-// tandem profile: how long each kernel of prefill and decode takes on the GPU.
+// tandem profile: how long each kernel of prefill, decode and rounds with drafts takes on the GPU.
 #include "engine/profile.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr uint32_t warm_up_tokens = 4;
+constexpr uint32_t warm_up_rounds = 4;
 
 struct Flags {
   EngineFlags engine;
@@ -33,26 +33,59 @@ struct Method {
   engine::Profile profile;
 };
 
-// One prefill and `tokens` rounds after the one that it ends with.
-Result<std::vector<Method>> run_methods(model::TargetSequence& sequence,
-                                        std::span<const uint32_t> prompt, uint32_t tokens,
-                                        uint32_t rounds_in_flight) {
-  TRY(sequence.prefill(0, prompt, {.max_tokens = tokens + 1}));
+Method method(std::string_view name, uint64_t runs, std::string_view unit,
+              std::vector<engine::SubmissionTimes> times) {
+  Method method{{std::string(name), std::move(times)}, runs, unit, {}};
+  method.profile = engine::profile(method.track.submissions);
+  return method;
+}
+
+Result<void> prefill(model::TargetSequence& sequence, std::span<const uint32_t> prompt,
+                     uint32_t max_tokens) {
+  TRY(sequence.prefill(0, prompt, {.max_tokens = max_tokens}));
   TRY(sequence.harvest(true));
-  Method prefill{{"prefill", sequence.take_times()}, 1, "prefill", {}};
-  for (uint32_t submitted = 0; submitted < tokens || sequence.in_flight() > 0;) {
-    if (submitted < tokens && sequence.in_flight() < rounds_in_flight) {
-      TRY(sequence.decode());
+  return {};
+}
+
+Result<void> decode(model::TargetSequence& sequence, uint32_t rounds, bool with_drafts,
+                    uint32_t rounds_in_flight) {
+  for (uint32_t submitted = 0; submitted < rounds || sequence.in_flight() > 0;) {
+    if (submitted < rounds && sequence.in_flight() < rounds_in_flight) {
+      TRY(sequence.decode(with_drafts));
       ++submitted;
     } else {
       TRY(sequence.harvest(true));
     }
   }
-  Method decode{{"decode", sequence.take_times()}, tokens, "token", {}};
-  for (Method* method : {&prefill, &decode}) {
-    method->profile = engine::profile(method->track.submissions);
-  }
-  return std::vector<Method>{std::move(prefill), std::move(decode)};
+  return {};
+}
+
+// One prefill and `rounds` plain rounds after the one that it ends with; then, with an assistant,
+// the same with drafts, all of which may be accepted.
+Result<std::vector<Method>> run_methods(model::TargetSequence& sequence,
+                                        std::span<const uint32_t> prompt, uint32_t rounds,
+                                        const model::Capacity& capacity) {
+  std::vector<Method> methods;
+  TRY(prefill(sequence, prompt, rounds + 1));
+  methods.push_back(method("prefill", 1, "prefill", sequence.take_times()));
+  TRY(decode(sequence, rounds, false, capacity.rounds_in_flight));
+  methods.push_back(method("decode", rounds, "token", sequence.take_times()));
+  if (capacity.drafts == 0) return methods;
+  TRY(prefill(sequence, prompt, (capacity.drafts + 1) * rounds + 1));
+  sequence.take_times();
+  TRY(decode(sequence, rounds, true, capacity.rounds_in_flight));
+  methods.push_back(method("k2_round", rounds, "round", sequence.take_times()));
+  return methods;
+}
+
+// Rounds past the context's end would compute nothing and seem fast.
+Result<void> check_context(const Flags& flags, const model::Capacity& capacity) {
+  const uint64_t rows = uint64_t{flags.tokens} * (capacity.drafts + 1);
+  if (flags.prompt_tokens + rows <= capacity.context) return {};
+  return fail(ErrorCode::context_exceeded,
+              "{} prompt tokens and {} rounds run up to {} positions, the context is {}; raise "
+              "--context, or lower --tokens or --prompt-tokens",
+              flags.prompt_tokens, flags.tokens, flags.prompt_tokens + rows, capacity.context);
 }
 
 void print_row(std::string_view name, std::string_view calls, std::string_view time,
@@ -120,14 +153,15 @@ Result<void> run(const Flags& flags, const CLI::App& app) {
                 "{} has no timestamps, which a profile is made of; choose another --adapter",
                 opened.device->info().name);
   }
+  const model::Capacity& capacity = opened.model->capacity();
+  TRY(check_context(flags, capacity));
   TRY(engine::load_weights(artifact, *opened.model, options));
   TRY_ASSIGN(const auto sequence, model::TargetSequence::make(*opened.target));
   const EngineInfo info = engine::describe(artifact, opened);
   const std::vector<uint32_t> prompt =
       engine::ordinary_tokens(info.vocabulary, flags.prompt_tokens);
-  TRY(run_methods(*sequence, prompt, warm_up_tokens, options.rounds_in_flight));
-  TRY_ASSIGN(std::vector<Method> methods,
-             run_methods(*sequence, prompt, flags.tokens, options.rounds_in_flight));
+  TRY(run_methods(*sequence, prompt, warm_up_rounds, capacity));
+  TRY_ASSIGN(std::vector<Method> methods, run_methods(*sequence, prompt, flags.tokens, capacity));
 
   Json result = measurement("profile", app, artifact, info, options);
   result["prompt_tokens"] = flags.prompt_tokens;
@@ -148,8 +182,8 @@ Result<void> run(const Flags& flags, const CLI::App& app) {
 
 Command profile(CLI::App& parent) {
   const auto flags = std::make_shared<Flags>();
-  CLI::App* app =
-      parent.add_subcommand("profile", "Show how long each kernel of prefill and decode takes");
+  CLI::App* app = parent.add_subcommand(
+      "profile", "Show how long each kernel of prefill, decode and rounds with drafts takes");
   flags->engine.add(*app);
   app->add_option("-n,--tokens", flags->tokens, "Decode rounds to time")
       ->check(CLI::Range(1, 1 << 20))

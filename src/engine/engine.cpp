@@ -15,6 +15,10 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
+double share(uint32_t part, uint32_t whole) {
+  return whole > 0 ? static_cast<double>(part) / whole : 0;
+}
+
 }  // namespace
 
 Result<Engine> Engine::open(const std::string& folder, const EngineOptions& options) {
@@ -75,8 +79,15 @@ double GenerateStats::prefill_tokens_per_second() const {
 }
 
 double GenerateStats::acceptance() const {
-  const uint32_t all = drafted[0] + drafted[1];
-  return all > 0 ? static_cast<double>(accepted[0] + accepted[1]) / all : 0;
+  return share(accepted[0] + accepted[1], drafted[0] + drafted[1]);
+}
+
+double GenerateStats::acceptance(size_t place) const {
+  return share(accepted[place], drafted[place]);
+}
+
+double GenerateStats::tokens_per_round() const {
+  return rounds > 1 ? share(generated_tokens - 1, rounds - 1) : 0;
 }
 
 double GenerateStats::decode_tokens_per_second() const {

@@ -19,15 +19,14 @@ void MtpPolicy::measured(double ms_per_token) {
   window_tokens_ = 0;
   ms_per_token_[drafts_] = ms_per_token;
   const double other = ms_per_token_[!drafts_];
+  const bool slower = ms_per_token > other;
   if (other == 0) {
-    trial_ = true;
     change_over();
   } else if (trial_) {
     trial_ = false;
-    const bool slower = ms_per_token > other;
     interval_ = slower ? std::min(2 * interval_, longest_interval) : first_interval;
     if (slower) change_over();
-  } else if (tokens_ >= interval_) {
+  } else if (slower || tokens_ >= interval_) {
     trial_ = true;
     change_over();
   }

@@ -10,9 +10,9 @@
 namespace tandem::engine {
 
 // In `automatic` both ways are measured over `window` tokens, drafts first. The faster one is kept,
-// and the other is tried again after `first_interval` tokens, then, as long as it stays the slower
-// one, after twice as many each time, up to `longest_interval`. It keeps what it has measured
-// from one generation to the next.
+// and the other is tried again as soon as the kept one measures slower than the other last did, or
+// else after `first_interval` tokens; after a trial in vain twice as many, up to
+// `longest_interval`. It keeps what it has measured from one generation to the next.
 class MtpPolicy {
  public:
   static constexpr uint32_t window = 32;

@@ -67,7 +67,10 @@ bool kept(const spec::Config& config, const Capacity& capacity, uint32_t positio
 
 Result<void> check_drafting(const Capacity& capacity) {
   if (capacity.drafts > 0) return {};
-  return fail(ErrorCode::invalid_argument, "the model was opened without an assistant to draft");
+  return fail(
+      ErrorCode::invalid_argument,
+      "the model was opened without an assistant to draft; turn MTP off, or open an artifact "
+      "that has one, with drafts");
 }
 
 Result<void> check_script(const Capacity& capacity, std::span<const uint32_t> drafts) {

@@ -7,7 +7,9 @@ namespace tandem::test {
 
 const std::string atlas_folder = std::string(TANDEM_SOURCE_DIR) + "/models/atlas";
 
-EngineOptions small_gpu() { return {.adapter = adapter_name(), .context = 256, .input_bound = 64, .drafts = 0}; }
+EngineOptions small_gpu() {
+  return {.adapter = adapter_name(), .context = 256, .input_bound = 64, .drafts = 0};
+}
 
 Engine& gpu_engine() {
   static Engine engine = expect_value(Engine::open(atlas_folder, small_gpu()));
@@ -18,6 +20,19 @@ Engine& cpu_engine() {
   static Engine engine =
       expect_value(Engine::open(atlas_folder, {.place = Place::cpu, .context = 256, .drafts = 0}));
   return engine;
+}
+
+Engine& mtp_engine(Place place) {
+  const auto open = [](EngineOptions options) {
+    options.drafts = 2;
+    return expect_value(Engine::open(atlas_folder, options));
+  };
+  if (place == Place::cpu) {
+    static Engine on_cpu = open({.place = Place::cpu, .context = 256});
+    return on_cpu;
+  }
+  static Engine on_gpu = open(small_gpu());
+  return on_gpu;
 }
 
 std::vector<uint32_t> question(const Engine& engine, const std::string& text) {

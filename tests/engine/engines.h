@@ -13,6 +13,7 @@ extern const std::string atlas_folder;
 EngineOptions small_gpu();  // a context of 256, chunks of 64, no assistant
 Engine& gpu_engine();
 Engine& cpu_engine();
+Engine& mtp_engine(Place place);  // as these, with two drafts a round
 
 std::vector<uint32_t> question(const Engine& engine, const std::string& text);
 std::vector<uint32_t> capital_of_france();

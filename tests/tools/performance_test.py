@@ -32,6 +32,12 @@ PROFILE = ORIGIN | {
                  "kernels": [{"kernel": "linear_row q4_0", "calls": 4, "time_ns": 6000, "bytes": 12000}] +
                             [{"kernel": f"norm {i}", "calls": 2, "time_ns": 100, "bytes": None} for i in range(14)]}],
 }
+MTP = BENCH | {
+    "mtp": [{"prompts": "questions", "drafted": [10, 8], "accepted": [9, 4], "tokens": 23, "rounds": 10,
+             "plain": {"tokens_per_second": [100, 120, 110], "median": 110, "min": 100, "max": 120},
+             "mtp": {"tokens_per_second": [150, 165, 170], "median": 165, "min": 150, "max": 170},
+             "ratio": 1.5, "acceptance": 13 / 18, "tokens_per_round": 2.3}],
+}
 FILES = {"2026-01-02-gpu9-tiny-bench.json": BENCH, "2026-01-02-gpu9-tiny-profile.json": PROFILE}
 
 
@@ -66,6 +72,26 @@ class Performance(unittest.TestCase):
                      "Between dispatches: 0.2 us."):
             self.assertIn(part, page)
         self.assertNotIn("| decode depth", page)
+
+    def test_a_ratio_stands_beside_its_acceptance(self):
+        name = next(iter(FILES))
+        self.write(name, BENCH)
+        self.run_script()
+        self.assertNotIn("| MTP beside plain", self.page())
+        self.write(name, MTP)
+        self.run_script()
+        self.assertIn("| questions | 110.0 (100.0 .. 120.0) | 165.0 (150.0 .. 170.0) | 1.50 | 72 % (90 / 50) | 2.30 |",
+                      self.page())
+        for key, value, reason in (("ratio", 1.6, "ratio"), ("accepted", [9, 5], "acceptance"),
+                                   ("rounds", 9, "tokens_per_round"), ("plain", MTP["mtp"][0]["plain"] | {"max": 9}, "plain")):
+            with self.subTest(reason):
+                self.write(name, MTP | {"mtp": [MTP["mtp"][0] | {key: value}]})
+                with self.assertRaisesRegex(SystemExit, f"{name}.*{reason}"):
+                    self.run_script()
+        without = {key: value for key, value in MTP["mtp"][0].items() if key != "accepted"}
+        self.write(name, MTP | {"mtp": [without]})
+        with self.assertRaisesRegex(SystemExit, "no key 'accepted'"):
+            self.run_script()
 
     def test_check_notices_a_stale_page(self):
         with self.assertRaisesRegex(SystemExit, "run tools/performance.py"):
