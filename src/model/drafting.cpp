@@ -141,19 +141,21 @@ Result<void> Drafting::attention(gpu::CommandList& commands, uint32_t layer) {
                            kv_slots(target_, target_.layers[donor], plan_.capacity),
                            sequence(fmt::format("layers.{}.keys", donor)),
                            sequence(fmt::format("layers.{}.values", donor))};
+  // A window is short enough for one workgroup, which saves the combine.
+  const bool sliding = shape.kind == spec::LayerKind::sliding;
   return ops::record(
       commands,
       ops::Attention{.heads = text.heads,
                      .kv_heads = shape.kv_heads,
                      .head_dim = shape.head_dim,
-                     .window = shape.kind == spec::LayerKind::sliding ? text.window + 1 : 0,
+                     .window = sliding ? text.window + 1 : 0,
                      .lag = 1,
                      .positions = plan_.capacity.context,
-                     .route = ops::AttentionRoute::split,
+                     .route = sliding ? ops::AttentionRoute::whole : ops::AttentionRoute::split,
                      .step = step(0),
                      .q = view("q"),
                      .kv = kv,
-                     .partials = view("attention_partials"),
+                     .partials = sliding ? gpu::View{} : view("attention_partials"),
                      .y = view("attended"),
                      .max_rows = 1});
 }

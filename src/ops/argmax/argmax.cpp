@@ -1,4 +1,4 @@
-// Records the two stages of the argmax.
+// Records the argmax: one stage for a row of one tile, else two.
 #include "ops/argmax/argmax.h"
 
 #include "base/error.h"
@@ -18,7 +18,7 @@ uint64_t argmax_partials_bytes(uint32_t columns, uint32_t max_rows) {
 
 std::vector<Route> argmax_routes(const Argmax& op) {
   const uint32_t count = tiles(op.columns);
-  return {
+  std::vector<Route> routes = {
       {"argmax",
        {{"COLUMNS", double(op.columns)},
         {"TILE", double(tile_columns)},
@@ -26,11 +26,14 @@ std::vector<Route> argmax_routes(const Argmax& op) {
        {.groups = count, .rows_per_group = 1},
        gpu::Traffic{.per_row = (op.tokens ? 2 : 1) * op.columns * sizeof(float) +
                                argmax_partials_bytes(op.columns, 1)}},
+  };
+  if (count == 1) return routes;
+  routes.push_back(
       {"argmax_combine",
        {{"TILES", double(count)}},
        {.groups = 1, .rows_per_group = 1},
-       gpu::Traffic{.per_row = argmax_partials_bytes(op.columns, 1) + sizeof(uint32_t)}},
-  };
+       gpu::Traffic{.per_row = argmax_partials_bytes(op.columns, 1) + sizeof(uint32_t)}});
+  return routes;
 }
 
 Result<void> record(gpu::CommandList& commands, const Argmax& op) {
@@ -42,9 +45,11 @@ Result<void> record(gpu::CommandList& commands, const Argmax& op) {
                  argmax_partials_bytes(op.columns, op.max_rows)));
   TRY(check_size("argmax", "index", op.index, op.max_rows * sizeof(uint32_t)));
   const std::vector<Route> routes = argmax_routes(op);
-  TRY(dispatch(commands, routes[0],
-               {gpu::uniform(op.step), gpu::read(op.logits),
-                gpu::read(op.tokens ? op.tokens : op.logits), gpu::read_write(op.partials)}));
+  TRY(dispatch(
+      commands, routes[0],
+      {gpu::uniform(op.step), gpu::read(op.logits), gpu::read(op.tokens ? op.tokens : op.logits),
+       gpu::read_write(op.partials), gpu::read_write(op.index)}));
+  if (routes.size() == 1) return {};
   return dispatch(commands, routes[1],
                   {gpu::uniform(op.step), gpu::read(op.partials), gpu::read_write(op.index)});
 }

@@ -1,5 +1,5 @@
-// Argmax of each row of logits, in two stages; the lowest index wins ties. Where logits are
-// gathered from a longer row, `tokens` says the index of each.
+// Argmax of each row of logits, in two stages if the row is long; the lowest index wins ties. Where
+// logits are gathered from a longer row, `tokens` says the index of each.
 #pragma once
 
 #include "ops/op.h"

@@ -1,7 +1,7 @@
 // First stage of the argmax: the best logit of each tile of TILE columns of a row; of equals, the
-// lowest index.
+// lowest index. A single tile is the whole row, and its best index the result.
 // Shapes: logits and, GATHERED, tokens [rows][COLUMNS], partials [rows][tiles] of (ordered value,
-// index). GATHERED tokens are the logits' indices; otherwise columns are, and any view may stand in.
+// index), best_index [rows]. GATHERED tokens are the logits' indices; otherwise columns are, and any view may stand in.
 // One workgroup computes one tile of one row. Limits: any COLUMNS; logits are finite.
 // All comparisons are of integers, so the result does not depend on their order.
 //#if subgroups
@@ -31,6 +31,7 @@ override TILES = (COLUMNS + TILE - 1u) / TILE;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;
 @group(0) @binding(2) var<storage, read> tokens: array<u32>;
 @group(0) @binding(3) var<storage, read_write> partials: array<vec2<u32>>;
+@group(0) @binding(4) var<storage, read_write> best_index: array<u32>;
 
 var<workgroup> best_value: atomic<u32>;
 var<workgroup> best_inverse: atomic<u32>;  // ~index: the largest is the lowest index
@@ -90,7 +91,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     atomicMax(&best_inverse, ~token);
   }
   workgroupBarrier();
-  if (invocation == 0u) {
-    partials[index] = vec2<u32>(best, ~atomicLoad(&best_inverse));
+  if (invocation != 0u) {
+    return;
+  }
+  let winner = ~atomicLoad(&best_inverse);
+  if (TILES == 1u) {
+    best_index[row] = winner;
+  } else {
+    partials[index] = vec2<u32>(best, winner);
   }
 }
