@@ -61,30 +61,16 @@ void expect_same(const Generation& drafted, const Generation& plain) {
   EXPECT_EQ(plain.stats.drafted[0], 0u);
 }
 
-struct Case {
-  const char* name;
-  GenerateOptions options;
-};
-
-const Case cases[] = {
-    {"greedy", {.max_tokens = 24}},
-    {"greedy with a penalty",
-     {.max_tokens = 12,
-      .sampling =
-          SampleOptions{.temperature = 0, .repetition_penalty = 1.4f, .penalty_window = 9}}},
-    {"sampled", {.max_tokens = 12, .sampling = SampleOptions{.temperature = 1, .seed = 11}}},
-    {"every option",
-     {.max_tokens = 12,
-      .ignore_eos = true,
-      .sampling = SampleOptions{.temperature = 1.3f,
-                                .top_k = 50,
-                                .top_p = 0.95f,
-                                .min_p = 0.01f,
-                                .repetition_penalty = 1.2f,
-                                .penalty_window = 12,
-                                .seed = 5},
-      .biases = {{300, -1e9f}, {589, 1}}}},
-};
+const GenerateOptions every_option{.max_tokens = 12,
+                                   .ignore_eos = true,
+                                   .sampling = SampleOptions{.temperature = 1.3f,
+                                                             .top_k = 50,
+                                                             .top_p = 0.95f,
+                                                             .min_p = 0.01f,
+                                                             .repetition_penalty = 1.2f,
+                                                             .penalty_window = 12,
+                                                             .seed = 5},
+                                   .biases = {{300, -1e9f}, {589, 1}}};
 
 class MtpSession : public ::testing::TestWithParam<Place> {
  protected:
@@ -102,21 +88,18 @@ INSTANTIATE_TEST_SUITE_P(OnCpu, MtpSession, ::testing::Values(Place::cpu));
 
 TEST_P(MtpSession, TokensAreThoseOfPlainRounds) {
   Session plain = session(), drafted = session();
-  const Ids prompts[] = {ask("Which languages do people speak in Chile?"),
-                         ask("Tell me about France."),
-                         expect_value(engine().encode("The people of the island"))};
-  for (const auto& [name, options] : cases) {
-    uint32_t accepted = 0;
-    for (const Ids& prompt : prompts) {
-      SCOPED_TRACE(name);
-      plain.reset(), drafted.reset();
-      const Generated expected = run(plain, prompt, options, Mtp::off);
-      const Generated found = run(drafted, prompt, options, Mtp::on);
-      expect_same(found.generation, expected.generation);
-      EXPECT_GT(found.generation.stats.drafted[0], 0u);
-      accepted += found.generation.stats.accepted[0];
-    }
-    EXPECT_GT(accepted, 0u) << name << ": with no draft accepted nothing was shown";
+  const std::pair<Ids, GenerateOptions> cases[] = {
+      {ask("Which languages do people speak in Chile?"), {.max_tokens = 24}},
+      {ask("Tell me about France."), {.max_tokens = 24}},
+      {expect_value(engine().encode("The people of the island")), {.max_tokens = 24}},
+      {ask("Tell me about France."), every_option},
+  };
+  for (const auto& [prompt, options] : cases) {
+    plain.reset(), drafted.reset();
+    const Generated expected = run(plain, prompt, options, Mtp::off);
+    const Generated found = run(drafted, prompt, options, Mtp::on);
+    expect_same(found.generation, expected.generation);
+    EXPECT_GT(found.generation.stats.accepted[0], 0u) << "or nothing was shown";
   }
 }
 
@@ -145,10 +128,10 @@ TEST_P(MtpSession, AStopStringCutsAnAcceptedBlock) {
   const Ids prompt = ask("Tell me about France.");
   const Generated free = run(drafted, prompt, {.max_tokens = 16}, Mtp::on);
   size_t begin = 0;
-  int cut_blocks = 0;
+  bool cut = false;
   for (const RoundInfo& round : free.rounds) {
     const size_t first = std::exchange(begin, begin + round.accepted + 1);
-    if (round.accepted == 0 || cut_blocks == 2) continue;
+    if (round.accepted == 0 || cut) continue;
     // What the block's first token completes: the others are accepted, and behind the stop.
     plain.reset(), drafted.reset();
     const std::string text =
@@ -169,9 +152,9 @@ TEST_P(MtpSession, AStopStringCutsAnAcceptedBlock) {
     const Ids next = says(plain, "What is the capital of Peru?");
     expect_same(run(drafted, next, {.max_tokens = 6}, Mtp::on).generation,
                 run(plain, next, {.max_tokens = 6}, Mtp::off).generation);
-    ++cut_blocks;
+    cut = true;
   }
-  EXPECT_EQ(cut_blocks, 2);
+  EXPECT_TRUE(cut);
 }
 
 TEST_P(MtpSession, MaxTokensIsExact) {
@@ -193,7 +176,7 @@ TEST_P(MtpSession, AnAbortLeavesTheNextGenerationAsFresh) {
   const Generation expected = run(fresh, prompt, {.max_tokens = 12}, Mtp::off).generation;
   fresh.reset();
   const Ids expected_other = run(fresh, other, {}, Mtp::off).generation.ids;
-  for (const int steps : {0, 1, 3}) {
+  for (const int steps : {0, 2}) {
     ASSERT_TRUE(accepted(aborted.start(prompt, {.max_tokens = 12, .mtp = Mtp::on})));
     for (int i = 0; i < steps; ++i) ASSERT_TRUE(accepted(aborted.step()));
     aborted.abort();
@@ -239,8 +222,8 @@ TEST(MtpEngine, OneDraftARound) {
   EXPECT_EQ(engine.info().drafts, 1u);
   Session plain = expect_value(engine.session()), drafted = expect_value(engine.session());
   const Ids prompt = question(engine, "Tell me about France.");
-  const Generated found = run(drafted, prompt, {.max_tokens = 20}, Mtp::on);
-  expect_same(found.generation, run(plain, prompt, {.max_tokens = 20}, Mtp::off).generation);
+  const Generated found = run(drafted, prompt, {.max_tokens = 10}, Mtp::on);
+  expect_same(found.generation, run(plain, prompt, {.max_tokens = 10}, Mtp::off).generation);
   EXPECT_GT(found.generation.stats.accepted[0], 0u);
   EXPECT_EQ(found.generation.stats.drafted[1], 0u);
 }
@@ -274,7 +257,7 @@ void compare_rounds(size_t count) {
   EXPECT_GT(2 * accepted[0], drafted[0]) << "the assistant was trained on such questions";
 }
 
-TEST(MtpHeldOut, FiveQuestions) { compare_rounds(5); }
+TEST(MtpHeldOut, TwoQuestions) { compare_rounds(2); }
 
 TEST(MtpHeldOutLong, AllTwoHundredQuestions) { compare_rounds(200); }
 
