@@ -215,10 +215,9 @@ TEST(MtpEngine, NeedsAnAssistant) {
   EXPECT_TRUE(refused(Engine::open(atlas_folder, three), ErrorCode::invalid_argument, {"3"}));
 }
 
-TEST(MtpEngine, OneDraftARound) {
-  EngineOptions one = small_gpu();
-  one.drafts = 1;
-  Engine engine = expect_value(Engine::open(atlas_folder, one));
+TEST(MtpEngineOnCpu, OneDraftARound) {
+  Engine engine =
+      expect_value(Engine::open(atlas_folder, {.place = Place::cpu, .context = 64, .drafts = 1}));
   EXPECT_EQ(engine.info().drafts, 1u);
   Session plain = expect_value(engine.session()), drafted = expect_value(engine.session());
   const Ids prompt = question(engine, "Tell me about France.");
