@@ -246,10 +246,10 @@ TEST(Cli, LimitsThatAreTooSmallOrNotUsableAreRefused) {
     std::vector<std::string> words;
   };
   for (const Case& c : std::vector<Case>{
-           // 64 rows of 256 floats, and 64 rows of a matrix with 768 columns, which no split
+           // The logits of three rows, and 64 rows of a matrix with 768 columns, which no split
            // divides.
-           {with("max_binding_bytes", 65532), {"limit_exceeded", "chunk.h", "65536", "65532"}},
-           {with("max_buffer_bytes", 65532), {"limit_exceeded", "chunk.h", "65536", "65532"}},
+           {with("max_binding_bytes", 98300), {"limit_exceeded", "row.logits", "98304", "98300"}},
+           {with("max_buffer_bytes", 98300), {"limit_exceeded", "row.logits", "98304", "98300"}},
            {with("max_buffer_bytes", 49148), {"limit_exceeded", "64 rows of 768 bytes", "49148"}},
            {with("max_binding_bytes", 0), {"limit_exceeded", "0 bytes"}},
            {with("max_workgroup_bytes", 16383), {"max_workgroup_bytes", "16384", "16383"}},
