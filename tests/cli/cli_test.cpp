@@ -93,6 +93,40 @@ TEST(Cli, ExportVerifyAndInspect) {
   EXPECT_EQ(tandem("verify '" + out + "'").status, 1);
 }
 
+TEST(Cli, ExportsAPairThatDraftsAndRefusesOneThatDoesNotFit) {
+  const TemporaryFolder folder;
+  const auto path = [&](const char* name) { return "'" + (folder.path() / name).string() + "'"; };
+  write_checkpoint(folder.path() / "target", tiny_config());
+  const std::string fits = tiny_assistant_config();
+  write_checkpoint(folder.path() / "assistant", fits, random_assistant_tensors(fits));
+  const std::string other = tiny_assistant_config({.vocabulary = 256});
+  write_checkpoint(folder.path() / "other", other, random_assistant_tensors(other));
+
+  const auto export_with = [&](const char* assistant, const char* out) {
+    return tandem("export " + path("target") + " --assistant " + path(assistant) + " -o " +
+                  path(out));
+  };
+  const Outcome exported = export_with("assistant", "pair");
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  EXPECT_EQ(tandem("verify " + path("pair")).status, 0);
+  EXPECT_TRUE(contains(tandem("inspect " + path("pair")).out, "assistant"));
+  const Outcome drafted = tandem("generate " + path("pair") +
+                                 " --device cpu --ids 2,10,11 -n 8 --ignore-eos --mtp --json");
+  EXPECT_EQ(drafted.status, 0) << drafted.err;
+  const Outcome plain = tandem("generate " + path("pair") +
+                               " --device cpu --ids 2,10,11 -n 8 --ignore-eos --drafts 0 --json");
+  const auto ids = [](const Outcome& outcome) {
+    const size_t line = outcome.out.rfind('\n', outcome.out.size() - 2) + 1;
+    return nlohmann::json::parse(outcome.out.substr(line)).at("ids");
+  };
+  EXPECT_EQ(ids(drafted), ids(plain));
+
+  const Outcome refused = export_with("other", "none");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_TRUE(contains(refused.err, "512") && contains(refused.err, "256")) << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "none"));
+}
+
 TEST(Cli, InspectShowsPlanRoutesAndCensus) {
   const Outcome outcome = tandem(on_gpu("inspect", "--plan --routes --census"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;

@@ -465,5 +465,62 @@ INSTANTIATE_TEST_SUITE_P(Traces, MtpRounds,
                            return name(std::get<0>(param.param)) + "_" + std::get<1>(param.param);
                          });
 
+// A prompt of any length: a text of the traces, over and over.
+Ids long_prompt(uint32_t length) {
+  static const Golden golden("mtp");
+  Ids text;
+  for (const nlohmann::json& trace : golden.index().at("traces")) {
+    if (trace.at("name") == "long") text = trace.at("ids").get<Ids>();
+  }
+  Ids prompt(length);
+  for (uint32_t i = 0; i < length; ++i) prompt[i] = text[i % text.size()];
+  return prompt;
+}
+
+// What a round did, without the logits.
+std::vector<uint32_t> decisions(const model::Round& round) {
+  std::vector<uint32_t> all = {round.number, round.position, round.rows,
+                               round.count,  round.accepted, static_cast<uint32_t>(round.stop)};
+  all.insert(all.end(), round.drafts.begin(), round.drafts.end());
+  all.insert(all.end(), round.targets.begin(), round.targets.end());
+  return all;
+}
+
+class MtpContexts : public ::testing::TestWithParam<uint32_t> {};
+
+TEST_P(MtpContexts, RoundsAreThoseOfTheReference) {
+  const model::Capacity capacity = {
+      .context = std::min(8192u, GetParam() + 64), .input_bound = 512, .drafts = 2};
+  const Ids prompt = long_prompt(GetParam());
+  const auto rounds = [&](Place place) {
+    const auto model = make_atlas_mtp(place, capacity);
+    return run(*make_sequence(*model), prompt, {.max_tokens = 16}, always).rounds;
+  };
+  const std::vector<model::Round> expected = rounds(Place::cpu), found = rounds(Place::gpu_f32);
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(decisions(found[i]), decisions(expected[i])) << "round " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Window, MtpContexts, ::testing::Values(127, 128, 129, 130, 131));
+INSTANTIATE_TEST_SUITE_P(Long, MtpContexts, ::testing::Values(512, 1024, 4096, 8189));
+
+// Plain rounds and rounds with drafts of the atlas, 512 tokens long, in bits.
+TEST(MtpAtlasLong, LogitsOf512TokensHaveTheBitsOfPlainRounds) {
+  const auto model =
+      make_atlas_mtp(Place::gpu_f16, {.context = 1024, .input_bound = 128, .drafts = 2});
+  const auto plain = make_sequence(*model), drafted = make_sequence(*model);
+  static const Golden golden("mtp");
+  for (const nlohmann::json& trace : golden.index().at("traces")) {
+    for (const auto& [what, sampling, biases] : {samplings[0], samplings[3]}) {
+      SCOPED_TRACE(trace.at("name").get<std::string>() + ", " + what);
+      const Ids prompt = trace.at("ids");
+      const model::Request request{.max_tokens = 512, .sampling = sampling, .biases = biases};
+      expect_same(run(*drafted, prompt, request, always), run(*plain, prompt, request, never));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tandem::test
