@@ -209,6 +209,8 @@ class Engine {
   const EngineInfo& info() const;
   // An empty timeline with a KV cache of its own. Errors: out_of_memory, device_lost.
   Result<Session> session();
+  // Whether a generation would take these options: what Session::start says of them.
+  Result<void> check(const GenerateOptions& options) const;
 
   // A raw prompt: control tokens in it are parsed; exactly one BOS is in front. Errors:
   // malformed_text for what is not UTF-8.

@@ -31,6 +31,7 @@ enum class ErrorCode {
   gpu_validation,        // WebGPU refused a kernel, a binding or a command
   out_of_memory,         // the GPU could not allocate a buffer
   device_lost,           // the GPU device is gone; open the engine again
+  not_finite,            // logits are no numbers: damaged weights, or a driver at fault
   internal,              // a defect in Tandem itself
 };
 

@@ -41,6 +41,8 @@ constexpr Entry entries[] = {
      "WebGPU refused a kernel, a binding or a command"},
     {ErrorCode::out_of_memory, "out_of_memory", "the GPU could not allocate a buffer"},
     {ErrorCode::device_lost, "device_lost", "the GPU device is gone; open the engine again"},
+    {ErrorCode::not_finite, "not_finite",
+     "logits are no numbers: damaged weights, or a driver at fault"},
     {ErrorCode::internal, "internal", "a defect in Tandem itself"},
 };
 

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -64,7 +66,7 @@ class Chat {
 
  private:
   // A message of one or more lines; none at the end of the input.
-  std::optional<std::string> read() const;
+  Result<std::optional<std::string>> read() const;
   Result<void> answer(const std::string& text);
   Result<void> command(const std::string& line);
   Result<void> save(const std::string& file) const;
@@ -88,7 +90,7 @@ void Chat::say(std::string_view text) const {
   }
 }
 
-std::optional<std::string> Chat::read() const {
+Result<std::optional<std::string>> Chat::read() const {
   std::string message;
   for (bool more = true; more;) {
     if (terminal_) fmt::print(fmt::emphasis::bold, "{} ", message.empty() ? ">" : ".");
@@ -96,6 +98,9 @@ std::optional<std::string> Chat::read() const {
     std::string line;
     if (!std::getline(std::cin, line)) {
       if (!interrupted.exchange(false)) {
+        if (std::ferror(stdin) != 0 || std::cin.bad()) {
+          return fail(ErrorCode::io, "standard input: cannot read: {}", std::strerror(errno));
+        }
         return message.empty() ? std::nullopt : std::optional(message);
       }
       // Ctrl-C at the prompt drops what was typed.
@@ -115,16 +120,20 @@ std::optional<std::string> Chat::read() const {
 
 Result<void> Chat::run() {
   say(fmt::format("{}; /help lists the commands\n", adapter(engine_.info())));
-  while (const std::optional<std::string> text = read()) {
-    if (text->find_first_not_of(" \t\n") == std::string::npos) continue;
-    if (*text == "/quit") break;
-    const Result<void> done = text->starts_with('/') ? command(*text) : answer(*text);
+  while (true) {
+    TRY_ASSIGN(const std::optional<std::string> text, read());
+    if (!text) return {};
+    const size_t last = text->find_last_not_of(" \t\n");
+    if (last == std::string::npos) continue;
+    const bool is_command = text->starts_with('/');
+    const std::string line = text->substr(0, last + 1);
+    if (line == "/quit") return {};
+    const Result<void> done = is_command ? command(line) : answer(*text);
     if (done) continue;
     // A message that does not fit, or a file that cannot be written, ends no conversation.
     if (done.error().code == ErrorCode::device_lost || !terminal_) return done;
     say(fmt::format("{} [{}]\n", done.error().message, name(done.error().code)));
   }
-  return {};
 }
 
 Result<void> Chat::answer(const std::string& text) {
@@ -132,6 +141,12 @@ Result<void> Chat::answer(const std::string& text) {
   std::vector<Message> turn = session_.ids().empty() ? messages_ : std::vector<Message>{};
   turn.push_back({"user", text});
   TRY_ASSIGN(const std::vector<uint32_t> prompt, session_.next_prompt(turn));
+  if (prompt.size() > engine_.info().context) {
+    return fail(ErrorCode::context_exceeded,
+                "the conversation has {} tokens with this message, the context {}; /reset begins a "
+                "new one, --context makes room for longer ones",
+                prompt.size(), engine_.info().context);
+  }
   TRY(session_.start(prompt, options_));
   interrupted = false;
   while (session_.running()) {
@@ -158,8 +173,10 @@ Result<void> Chat::command(const std::string& line) {
   const std::string argument = space == std::string::npos ? "" : line.substr(space + 1);
   if (name == "/save" && !argument.empty()) return save(argument);
   if (!argument.empty() || name == "/save") {
-    say(fmt::format("{}: expected {}\n", name, name == "/save" ? "/save FILE" : "no argument"));
-  } else if (name == "/reset") {
+    return fail(ErrorCode::invalid_argument, "{}: expected {}", name,
+                name == "/save" ? "/save FILE" : "no argument");
+  }
+  if (name == "/reset") {
     session_.reset();
     messages_ = system_;
   } else if (name == "/stats") {
@@ -167,7 +184,7 @@ Result<void> Chat::command(const std::string& line) {
   } else if (name == "/help") {
     say(help);
   } else {
-    say(fmt::format("{}: no such command\n{}", name, help));
+    return fail(ErrorCode::invalid_argument, "{}: no such command; /help lists them", name);
   }
   return {};
 }
@@ -200,8 +217,14 @@ void Chat::print_stats() const {
 Result<void> run(const Flags& flags) {
   TRY_ASSIGN(Engine engine, Engine::open(flags.engine.artifact, flags.engine.options()));
   TRY_ASSIGN(const GenerateOptions options, flags.generate.options(engine.info()));
+  TRY(engine.check(options));
   TRY_ASSIGN(Session session, engine.session());
-  const Interrupts interrupts;
+  if (!flags.system.empty()) {
+    const Message system{"system", flags.system};
+    TRY(engine.encode_chat({&system, 1}));
+  }
+  std::optional<Interrupts> interrupts;  // without a terminal Ctrl-C ends the program
+  if (isatty(STDIN_FILENO) != 0) interrupts.emplace();
   return Chat(engine, std::move(session), options, flags.system).run();
 }
 

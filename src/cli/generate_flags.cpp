@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "cli/numbers.h"
 
 namespace tandem::cli {
 namespace {
@@ -44,7 +45,8 @@ void GenerateFlags::add(CLI::App& app) {
           ->check(CLI::IsMember({"auto", "on", "off"}));
   app.add_flag_callback(
          "--no-mtp", [this] { mtp = "off"; }, "Plain rounds only")
-      ->excludes(with_mtp);
+      ->excludes(with_mtp)
+      ->disable_flag_override();
 
   auto* group = app.add_option_group(
       "sampling", "How tokens are chosen (default: what the artifact's generation config says)");
@@ -56,7 +58,9 @@ void GenerateFlags::add(CLI::App& app) {
   group->add_option("--repetition-penalty", repetition_penalty, "1: none");
   group->add_option("--penalty-window", penalty_window,
                     "How many of the last tokens the penalty looks at (default: all)");
-  group->add_option("--seed", seed, "The same seed gives the same text (default: a random one)");
+  group->add_option_function<std::string>(
+      "--seed", [this](const std::string& text) { seed = read_whole_number("--seed", text); },
+      "The same seed gives the same text (default: a random one)");
   group
       ->add_option_function<std::vector<std::string>>(
           "--bias",

@@ -1,7 +1,11 @@
 // The command line: picks the subcommand, and turns an error into a message and an exit status (1;
 // 2 for wrong usage).
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -36,11 +40,37 @@ int report(const Command& command, const Error& error) {
   return 1;
 }
 
+// A file that is opened in place of a closed standard stream would get what is printed.
+void hold_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) != -1) continue;
+    // The wrong way round, so that reading and writing still fail.
+    if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream) std::exit(1);
+  }
+}
+
+// An empty value, as of a variable that is not set, is a mistake where it is not text.
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    const bool is_text =
+        name == "--prompt" || name == "--chat" || name == "--system" || name == "--stop";
+    if (is_text || option->get_expected_max() == 0) continue;
+    option->check([](const std::string& value) {
+      return value.empty() ? std::string("the value is empty") : std::string();
+    });
+  }
+  for (CLI::App* part : app.get_subcommands([](CLI::App*) { return true; })) {
+    refuse_empty_values(*part);
+  }
+}
+
 }  // namespace
 }  // namespace tandem::cli
 
 int main(int argc, char** argv) {
   using namespace tandem;
+  cli::hold_standard_streams();
   CLI::App app{"Tandem runs Gemma 4 on WebGPU. `tandem COMMAND --help` explains each command."};
   app.require_subcommand(1);
   app.set_version_flag("--version", "tandem " TANDEM_VERSION);
@@ -50,6 +80,7 @@ int main(int argc, char** argv) {
       cli::synthesize(app), cli::inspect(app),  cli::verify(app),
       cli::devices(app),    cli::bench(app),    cli::profile(app),
   };
+  cli::refuse_empty_values(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

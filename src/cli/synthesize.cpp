@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/numbers.h"
 #include "cli/output.h"
 #include "exporter/geometry.h"
 
@@ -40,9 +41,10 @@ Command synthesize(CLI::App& parent) {
   app->add_option("-o,--out", flags->out,
                   "The artifact folder to make; one that exists is not replaced")
       ->required();
-  app->add_option("--seed", flags->options.seed, "Of the weights: the same seed, the same bytes")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  app->add_option_function<std::string>(
+      "--seed",
+      [flags](const std::string& text) { flags->options.seed = read_whole_number("--seed", text); },
+      "Of the weights: the same seed, the same bytes (default: 1)");
   app->add_option("--threads", flags->options.threads, "Threads (default: one for each core)");
   app->footer(
       "Its receipt says that it is synthetic. It costs what the real model costs and answers with "

@@ -23,6 +23,35 @@ struct Session::State {
   }
 };
 
+namespace {
+
+// What a generation runs with.
+struct Prepared {
+  model::Request request;
+  text::StopStrings stops;
+};
+
+Result<Prepared> prepare(const Engine::State& engine, const GenerateOptions& options) {
+  const model::Model& model = *engine.opened.model;
+  Prepared prepared;
+  prepared.request = {
+      .max_tokens = options.max_tokens,
+      .stop_ids = options.ignore_eos ? std::vector<uint32_t>{} : engine.defaults.stop_ids,
+      .sampling = options.sampling.value_or(engine.defaults.sampling),
+      .biases = options.biases};
+  TRY(model::check_request(model.config(), prepared.request));
+  TRY_ASSIGN(prepared.stops, text::StopStrings::make(options.stop_strings));
+  if (options.mtp == Mtp::on) TRY(model::check_drafting(model.capacity()));
+  return prepared;
+}
+
+}  // namespace
+
+Result<void> Engine::check(const GenerateOptions& options) const {
+  TRY(prepare(*state_, options));
+  return {};
+}
+
 Result<Session> Engine::session() {
   std::unique_ptr<model::Sequence> sequence = std::move(state_->first);
   if (!sequence) {
@@ -40,22 +69,15 @@ Session::~Session() = default;
 Result<void> Session::start(std::span<const uint32_t> prompt, const GenerateOptions& options) {
   const Engine::State& engine = state_->engine;
   const model::Model& model = *engine.opened.model;
-  const model::Request request{
-      .max_tokens = options.max_tokens,
-      .stop_ids = options.ignore_eos ? std::vector<uint32_t>{} : engine.defaults.stop_ids,
-      .sampling = options.sampling.value_or(engine.defaults.sampling),
-      .biases = options.biases};
   TRY(model::check_ids_fit(model.config(), model.capacity(), 0, prompt));
-  TRY(model::check_request(model.config(), request));
-  if (options.mtp == Mtp::on) TRY(model::check_drafting(model.capacity()));
-  TRY_ASSIGN(text::StopStrings stops, text::StopStrings::make(options.stop_strings));
+  TRY_ASSIGN(Prepared prepared, prepare(engine, options));
 
   uint32_t reused = state_->history.shared(prompt);
   if (!state_->sequence->keeps(reused)) reused = 0;
   state_->policy.set_mode(model.capacity().drafts > 0 ? options.mtp : Mtp::off);
   state_->loop.emplace(*state_->sequence, engine.prompts.tokenizer(), state_->policy,
-                       std::move(stops), options.on_round);
-  if (Result<void> started = state_->loop->start(prompt, reused, request); !started) {
+                       std::move(prepared.stops), options.on_round);
+  if (Result<void> started = state_->loop->start(prompt, reused, prepared.request); !started) {
     return state_->lost(std::move(started).error());
   }
   state_->history.begin(prompt);
@@ -109,12 +131,19 @@ Result<std::vector<float>> Session::logits(std::span<const uint32_t> ids) {
   reset();
   TRY(state_->sequence->prefill(0, ids, {}));
   TRY(state_->sequence->harvest(true));
-  return state_->sequence->logits();
+  TRY_ASSIGN(std::vector<float> row, state_->sequence->logits());
+  TRY(model::check_finite(row, static_cast<uint32_t>(ids.size()) - 1,
+                          state_->engine.info.vocabulary));
+  return row;
 }
 
 Result<void> Session::all_logits(std::span<const uint32_t> ids, const LogitsSink& sink) {
   reset();
-  return state_->sequence->score(ids, sink, {});
+  const auto checked = [&](uint32_t first_row, std::span<const float> logits) -> Result<void> {
+    TRY(model::check_finite(logits, first_row, state_->engine.info.vocabulary));
+    return sink(first_row, logits);
+  };
+  return state_->sequence->score(ids, checked, {});
 }
 
 }  // namespace tandem

@@ -100,9 +100,24 @@ Result<void> check_round(const spec::Config& config, const Round& round) {
       return wrong(
           fmt::format("token {} of a vocabulary of {}", round.targets[row], config.vocabulary));
     }
-    if (!std::isfinite(round.logits[row])) return wrong("the logits are not finite");
+    if (!std::isfinite(round.logits[row])) {
+      return fail(ErrorCode::not_finite,
+                  "the logits at position {} are not finite: the weights are not usable, or the "
+                  "driver is at fault; try --device cpu, and export the model again",
+                  round.position + row);
+    }
   }
   return {};
+}
+
+Result<void> check_finite(std::span<const float> logits, uint32_t first_row, uint32_t vocabulary) {
+  const auto bad =
+      std::find_if(logits.begin(), logits.end(), [](float logit) { return !std::isfinite(logit); });
+  if (bad == logits.end()) return {};
+  return fail(ErrorCode::not_finite,
+              "the logits after token {} are not finite: the weights are not usable, or the driver "
+              "is at fault; try --device cpu, and export the model again",
+              first_row + (bad - logits.begin()) / vocabulary);
 }
 
 Result<void> check_start(const spec::Config& config, const Capacity& capacity, uint32_t position,

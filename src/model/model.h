@@ -72,6 +72,8 @@ Result<void> check_drafting(const Capacity& capacity);
 Result<void> check_script(const Capacity& capacity, std::span<const uint32_t> drafts);
 // What the GPU says of a round, recounted: an error is a defect, of Tandem or of the driver.
 Result<void> check_round(const spec::Config& config, const Round& round);
+// Of rows of logits: that all are numbers.
+Result<void> check_finite(std::span<const float> logits, uint32_t first_row, uint32_t vocabulary);
 // A prefill may start at 0, and where `kept` says so.
 Result<void> check_start(const spec::Config& config, const Capacity& capacity, uint32_t position,
                          uint32_t written);

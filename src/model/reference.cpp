@@ -319,6 +319,7 @@ Result<std::optional<Round>> ReferenceSequence::harvest(bool) {
   if (rounds_.empty()) return std::nullopt;
   const std::optional<Round> round = rounds_.front();
   rounds_.pop_front();
+  if (round) TRY(check_round(config_, *round));
   return round;
 }
 

@@ -55,7 +55,12 @@ TEST(CliChat, MessagesMayHaveSeveralLinesAndASystemMessageStays) {
 }
 
 TEST(CliChat, SaysWhatIsWrong) {
-  EXPECT_TRUE(contains(chat("/bogus\n").err, "/bogus: no such command"));
+  const Outcome bogus = chat("/bogus\n");
+  EXPECT_EQ(bogus.status, 1);
+  EXPECT_TRUE(contains(bogus.err, "/bogus: no such command")) << bogus.err;
+  EXPECT_EQ(chat("/quit \nHi\n").out, "");
+  EXPECT_TRUE(contains(chat("", "--stop ''").err, "empty")) << "before the first message";
+  EXPECT_EQ(tandem("chat '" + atlas_folder + "' --device cpu --context 64 </").status, 1);
   EXPECT_TRUE(contains(chat("/save\n").err, "expected /save FILE"));
   const Outcome existing = chat("/save " + atlas_folder + "/manifest.json\n");
   EXPECT_EQ(existing.status, 1);
@@ -65,6 +70,7 @@ TEST(CliChat, SaysWhatIsWrong) {
   const Outcome longer = chat(text + "\n");
   EXPECT_EQ(longer.status, 1);
   EXPECT_TRUE(contains(longer.err, "context_exceeded")) << longer.err;
+  EXPECT_TRUE(contains(longer.err, "/reset")) << longer.err;
 }
 
 std::string generate(const std::string& options) {
@@ -118,6 +124,12 @@ TEST(CliSampling, Refusals) {
         {"--bias 3", 2, "ID=VALUE"},
         {"--bias x=1", 2, "ID=VALUE"},
         {"--bias 3=y", 2, "ID=VALUE"},
+        {"--temperature 1 --seed 18446744073709551616", 2, "whole number"},
+        {"--temperature 1 --seed -1", 2, "whole number"},
+        {"--seed ''", 2, "empty"},
+        {"--temperature ''", 2, "empty"},
+        {"--trace ''", 2, "empty"},
+        {"--no-mtp=x", 2, "--no-mtp"},
         {"--temperature warm", 2, "--temperature"},
         {"--top-k -1", 2, "--top-k"},
         {"--stop ''", 1, "empty"}}) {

@@ -344,6 +344,22 @@ TEST(Tiny, AfterAnotherPromptTheBitsAreThoseOfAFreshSequence) {
   EXPECT_EQ(rounds(*used), rounds(*fresh));
 }
 
+TEST(Tiny, LogitsThatAreNoNumbersAreAnError) {
+  for (const Place place : {Place::cpu, Place::gpu_f16}) {
+    const auto model = make_model(tiny_model(), place, {.context = context});
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    ASSERT_TRUE(model->write("final_norm.values", 8, std::as_bytes(std::span(&nan, 1))));
+    const auto sequence = make_sequence(*model);
+    for (const float temperature : {0.0f, 1.0f}) {
+      const model::Request request{.max_tokens = 4, .sampling = {.temperature = temperature}};
+      ASSERT_TRUE(sequence->prefill(0, some_ids(5), request));
+      const auto round = sequence->harvest(true);
+      ASSERT_FALSE(round) << name(place) << ", temperature " << temperature;
+      EXPECT_EQ(name(round.error().code), "not_finite");
+    }
+  }
+}
+
 TEST(Tiny, GenerationsMakeNoBuffersAndNoKernels) {
   const auto target = tiny_target({});
   const auto sequence = make_sequence(*target);

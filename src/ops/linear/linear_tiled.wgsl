@@ -67,6 +67,14 @@ fn x_quad(row: u32, quad: u32) -> vec4<f32> {
   return x[row * (COLUMNS / 4u) + quad];
 }
 
+// What is not finite stays so, for the host to notice: a clamp would hide it.
+fn capped(v: f32) -> f32 {
+  if ((bitcast<u32>(v) & 0x7f800000u) == 0x7f800000u) {
+    return v;
+  }
+  return SOFTCAP * tanh(clamp(v / SOFTCAP, -15.0, 15.0));
+}
+
 // Beyond +-8 gelu(v) is v or 0 in f32. The clamp keeps tanh's argument where no implementation
 // overflows.
 fn gelu(v: f32) -> f32 {
@@ -79,7 +87,7 @@ fn finish(v: f32, to: u32) -> f32 {
     return gelu(v) * times[to];
   }
   if (EPILOGUE == softcap) {
-    return SOFTCAP * tanh(clamp(v / SOFTCAP, -15.0, 15.0));
+    return capped(v);
   }
   return v;
 }
