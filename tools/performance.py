@@ -41,7 +41,7 @@ device, driver and commit that are named beside it, and no others.
   of a set, plain and with two drafts a round in turn, in one engine; the tokens must be the same. The ratio is that of
   the medians, **acceptance** the part of the verified drafts that was accepted, and **tokens/round** counts
   those after the first. A ratio holds for an artifact and a kind of text, so it never stands without these two.
-- A **profile** puts each dispatch into a pass of its own between two GPU timestamps. Its sums exceed what the same
+- A **profile** puts each dispatch into a pass of its own between two GPU timestamps. Its sums are not what the same
   work takes in one pass, so it tells where the time goes, and `bench` how much there is. Bytes are what a kernel
   must read and write at least once at its shape; GB/s is their sum over the time.
 - Software adapters compute on the processor. Their figures say nothing of a GPU.

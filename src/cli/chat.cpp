@@ -101,6 +101,7 @@ Result<std::optional<std::string>> Chat::read() const {
         if (std::ferror(stdin) != 0 || std::cin.bad()) {
           return fail(ErrorCode::io, "standard input: cannot read: {}", std::strerror(errno));
         }
+        if (terminal_) fmt::print("\n");
         return message.empty() ? std::nullopt : std::optional(message);
       }
       // Ctrl-C at the prompt drops what was typed.
@@ -119,7 +120,8 @@ Result<std::optional<std::string>> Chat::read() const {
 }
 
 Result<void> Chat::run() {
-  say(fmt::format("{}; /help lists the commands\n", adapter(engine_.info())));
+  say(fmt::format("{}{}; /help lists the commands\n", adapter(engine_.info()),
+                  describe(*options_.sampling)));
   while (true) {
     TRY_ASSIGN(const std::optional<std::string> text, read());
     if (!text) return {};
@@ -147,8 +149,8 @@ Result<void> Chat::answer(const std::string& text) {
                 "new one, --context makes room for longer ones",
                 prompt.size(), engine_.info().context);
   }
-  TRY(session_.start(prompt, options_));
   interrupted = false;
+  TRY(session_.start(prompt, options_));
   while (session_.running()) {
     TRY_ASSIGN(std::string piece, session_.step());
     if (interrupted.exchange(false)) piece += session_.abort();
@@ -179,6 +181,7 @@ Result<void> Chat::command(const std::string& line) {
   if (name == "/reset") {
     session_.reset();
     messages_ = system_;
+    say("a new conversation\n");
   } else if (name == "/stats") {
     print_stats();
   } else if (name == "/help") {

@@ -77,12 +77,14 @@ Result<Score> score_text(Engine& engine, std::span<const uint32_t> ids) {
   const auto begin = std::chrono::steady_clock::now();
   Score score;
   std::vector<uint32_t> window;
+  const auto progress = progress_bar("scoring");
   const size_t window_tokens = engine.info().context - 1;
   for (size_t next = 1; next < ids.size(); next += window_tokens) {
     const auto tokens = ids.subspan(next, std::min(window_tokens, ids.size() - next));
     window.assign({ids[0]});
     window.insert(window.end(), tokens.begin(), tokens.end());
     TRY(score_window(session, window, engine.info().vocabulary, score));
+    if (progress) progress(score.tokens, ids.size() - 1);
   }
   score.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return score;
@@ -143,7 +145,7 @@ Command score(CLI::App& parent) {
       "given "
       "what is before it in its\nwindow. Perplexity is the exponential of the mean negative "
       "log-likelihood. A shorter context scores worse:\ncompare only figures of the same one.\n"
-      "Example: tandem score models/atlas README.md --context 512");
+      "Example: tandem score models/atlas text.txt --context 512");
   return {app, [flags] { return run(*flags); }};
 }
 
