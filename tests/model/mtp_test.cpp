@@ -131,7 +131,7 @@ TEST_P(Mtp, TokensAndLogitsAreThoseOfPlainRounds) {
   for (const auto& [what, sampling, biases] : samplings) {
     SCOPED_TRACE(what);
     const Ids prompt = some_ids(11);
-    const model::Request request{.max_tokens = 40, .sampling = sampling, .biases = biases};
+    const model::Request request{.max_tokens = 24, .sampling = sampling, .biases = biases};
     const Generated expected = run(*plain, prompt, request, never);
     // The assistant's own drafts, all right ones, all wrong ones, a mixture.
     ASSERT_TRUE(accepted(drafted->script(Ids(context + 1, ops::unscripted))));
