@@ -129,7 +129,7 @@ TEST(CliSampling, Refusals) {
         {"--seed ''", 2, "empty"},
         {"--temperature ''", 2, "empty"},
         {"--trace ''", 2, "empty"},
-        {"--no-mtp=x", 2, "--no-mtp"},
+        {"--no-mtp=x", 2, "no-mtp"},
         {"--temperature warm", 2, "--temperature"},
         {"--top-k -1", 2, "--top-k"},
         {"--stop ''", 1, "empty"}}) {

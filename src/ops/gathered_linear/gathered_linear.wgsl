@@ -5,7 +5,7 @@
 // One workgroup computes WORKGROUP / LANES outputs. The LANES invocations of an output take four
 // columns in turn, each summing in f32; a tree in workgroup memory adds the lanes up. Outputs whose
 // weight row the part does not own stay as they are.
-// Limits: LANES and WORKGROUP are powers of two, LANES <= WORKGROUP; COLUMNS % 4 == 0, quantized:
+// Limits: LANES and WORKGROUP are powers of two, LANES <= WORKGROUP <= 256; COLUMNS % 4 == 0, quantized:
 // % 32. SOFTCAP 0 is none.
 
 //#include weight_quads.wgsl
@@ -41,7 +41,8 @@ struct Step {
 @group(0) @binding(6) var<storage, read_write> y: array<f32>;
 @group(0) @binding(7) var<storage, read_write> y_rows: array<u32>;
 
-var<workgroup> sums: array<f32, WORKGROUP>;
+const MAX_WORKGROUP = 256u;
+var<workgroup> sums: array<f32, MAX_WORKGROUP>;
 
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
