@@ -188,6 +188,29 @@ TEST_P(MtpSession, AnAbortLeavesTheNextGenerationAsFresh) {
   }
 }
 
+// What a session did before a reset shows nowhere: not in the tokens, nor in a round, nor a
+// counter.
+TEST_P(MtpSession, AResetSessionIsANewOne) {
+  Session used = session(), fresh = session();
+  run(used, ask("Tell me about France."), every_option, Mtp::on);
+  used.reset();
+  const Ids prompt = ask("What is the capital of Peru and of Chile?");
+  const Generated again = run(used, prompt, every_option, Mtp::on);
+  const Generated expected = run(fresh, prompt, every_option, Mtp::on);
+  EXPECT_EQ(again.generation.ids, expected.generation.ids);
+  EXPECT_EQ(again.generation.text, expected.generation.text);
+  const GenerateStats &a = again.generation.stats, &b = expected.generation.stats;
+  EXPECT_EQ(a.reused_tokens, 0u);
+  EXPECT_EQ(a.drafted, b.drafted);
+  EXPECT_EQ(a.accepted, b.accepted);
+  EXPECT_EQ(a.discarded, b.discarded);
+  ASSERT_EQ(again.rounds.size(), expected.rounds.size());
+  for (size_t i = 0; i < expected.rounds.size(); ++i) {
+    EXPECT_EQ(again.rounds[i].drafts, expected.rounds[i].drafts);
+    EXPECT_EQ(again.rounds[i].targets, expected.rounds[i].targets);
+  }
+}
+
 // Long enough for both ways to be measured.
 TEST_P(MtpSession, AutomaticChangesNoTokens) {
   Session plain = session(), automatic = session();
