@@ -22,8 +22,8 @@
 namespace tandem::ops {
 
 // What the rows of one step are. Lives in a GPU buffer, is written by the host or by the operators
-// `accept` and `draft`, and is bound uniform (kernels declare the same struct). A step of 0 rows
-// does nothing.
+// `accept` and `draft`, and is bound uniform (kernels include step.wgsl). A step of 0 rows does
+// nothing.
 struct Step {
   uint32_t position = 0;  // of row 0 in the timeline
   uint32_t rows = 0;

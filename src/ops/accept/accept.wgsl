@@ -4,18 +4,9 @@
 // timeline [CONTEXT + 1]. One invocation does it all. Limits: DRAFTS <= MAX_DRAFTS; step.remaining > 0 unless the step
 // has no rows.
 
-const MAX_DRAFTS = 3u;
+//#include step.wgsl
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+const MAX_DRAFTS = 3u;
 
 struct RoundRecord {
   number: u32,

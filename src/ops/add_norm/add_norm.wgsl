@@ -3,16 +3,7 @@
 // Shapes: x, h and y [rows][COLUMNS], weights [COLUMNS], scalar [1]. One workgroup computes one row.
 // Limits: any COLUMNS; without SCALED any view may stand in for scalar, without NEXT for next_weight.
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+//#include step.wgsl
 
 override COLUMNS: u32;
 override EPSILON: f32;

@@ -1,23 +1,16 @@
 // First stage of the argmax: the best logit of each tile of TILE columns of a row; of equals, the
 // lowest index. A single tile is the whole row, and its best index the result.
 // Shapes: logits and, GATHERED, tokens [rows][COLUMNS], partials [rows][tiles] of (ordered value,
-// index), best_index [rows]. GATHERED tokens are the logits' indices; otherwise columns are, and any view may stand in.
+// index), best_index [rows]. GATHERED tokens are the logits' indices; otherwise columns are, and any
+// view may stand in.
 // One workgroup computes one tile of one row. Limits: any COLUMNS; logits are finite.
 // All comparisons are of integers, so the result does not depend on their order.
+
+//#include step.wgsl
+
 //#if subgroups
 enable subgroups;
 //#end
-
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
 
 override COLUMNS: u32;
 override TILE: u32;

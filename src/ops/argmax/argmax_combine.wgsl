@@ -1,20 +1,12 @@
 // Second stage of the argmax: the best of a row's tiles.
 // Shapes: partials [rows][TILES] of (ordered value, index) as argmax.wgsl writes them, index
 // [rows]. One workgroup computes one row. Limits: any number of TILES.
+
+//#include step.wgsl
+
 //#if subgroups
 enable subgroups;
 //#end
-
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
 
 override TILES: u32;
 

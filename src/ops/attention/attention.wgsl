@@ -9,16 +9,7 @@
 // Limits: HEAD_DIM a multiple of 8 and at most 2 * INVOCATIONS; QUERIES at most 4 and a divisor of
 // HEADS / KV_HEADS; QUERIES * HEAD_DIM at most 2048 (8 KiB of workgroup memory).
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+//#include step.wgsl
 
 override HEADS: u32;
 override KV_HEADS: u32;

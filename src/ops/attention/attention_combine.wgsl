@@ -4,16 +4,7 @@
 // [rows][HEADS][HEAD_DIM]. One workgroup computes one head of one row.
 // Limits: HEAD_DIM even and at most 2 * INVOCATIONS. WINDOW, LAG and TILE as in attention.wgsl.
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+//#include step.wgsl
 
 override HEADS: u32;
 override HEAD_DIM: u32;

@@ -2,16 +2,7 @@
 // Shapes: draft_steps [DRAFTS], token [1], script and timeline [CONTEXT + 1], stop_ids a count and
 // then the ids. One invocation does it all. Without SCRIPTED, any view may stand in for script.
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+//#include step.wgsl
 
 struct SpacedStep {
   @size(256) step: Step,

@@ -1,16 +1,7 @@
 // Begins the drafting of a round: its rows, and the step of each draft (draft.h).
 // Shapes: draft_steps [DRAFTS]. One invocation does it all.
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+//#include step.wgsl
 
 struct SpacedStep {
   @size(256) step: Step,

@@ -6,6 +6,7 @@
 // One workgroup gathers one row, if the part owns its token; a token that no part owns leaves y as
 // it is. Limits: COLUMNS % 4 == 0; quantized: TABLE_COLUMNS % 32 == 0.
 
+//#include step.wgsl
 //#include weight_quads.wgsl
 
 override TYPE: u32;
@@ -14,17 +15,6 @@ override ROWS: u32;
 override TABLE_COLUMNS: u32;
 override COLUMNS: u32;
 override SCALE: f32;
-
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> weights: array<u32>;

@@ -8,6 +8,7 @@
 // Limits: LANES and WORKGROUP are powers of two, LANES <= WORKGROUP <= 256; COLUMNS % 4 == 0, quantized:
 // % 32. SOFTCAP 0 is none.
 
+//#include step.wgsl
 //#include weight_quads.wgsl
 
 override TYPE: u32;
@@ -20,17 +21,6 @@ override OUTPUTS: u32;
 override SOFTCAP: f32;
 override LANES: u32;
 override WORKGROUP: u32;
-
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> weights: array<u32>;

@@ -9,6 +9,7 @@
 // Limits: LANES and WORKGROUP are powers of two, LANES <= WORKGROUP <= 256; COLUMNS % 4 == 0, f16:
 // % 8; gelu_pair: ROWS is even and 2 * LANES <= WORKGROUP.
 
+//#include step.wgsl
 //#include weight_units.wgsl
 
 override TYPE: u32;
@@ -26,17 +27,6 @@ override SOFTCAP: f32;
 const gelu_pair = 1u;
 const gelu_times = 2u;
 const softcap = 3u;
-
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;

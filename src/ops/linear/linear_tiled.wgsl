@@ -6,6 +6,7 @@
 // i, i + 16, ..., and two neighbouring pairs of weight rows (gelu_pair needs both of a pair).
 // Limits: COLUMNS % 4 == 0; gelu_pair: ROWS is even. 8 KiB of workgroup memory.
 
+//#include step.wgsl
 //#include weight_quads.wgsl
 
 override TYPE: u32;
@@ -20,17 +21,6 @@ override SOFTCAP: f32;
 const gelu_pair = 1u;
 const gelu_times = 2u;
 const softcap = 3u;
-
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> weights: array<u32>;

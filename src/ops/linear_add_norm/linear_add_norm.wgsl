@@ -7,6 +7,7 @@
 // Limits: HIDDEN % 4 == 0, HIDDEN <= 1024; COLUMNS % 32 == 0; LANES a power of two up to 256; without
 // ADD any view may stand in for weight, without SCALED for scalar. 16 KiB of workgroup memory.
 
+//#include step.wgsl
 //#include weight_units.wgsl
 //#include row_product.wgsl
 
@@ -17,17 +18,6 @@ override LANES: u32;
 override EPSILON: f32;
 override ADD: bool;
 override SCALED: bool;
-
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;

@@ -5,6 +5,8 @@
 //   weight [WIDTH]; y: layers LAYER_STRIDE apart, in each [rows][WIDTH]
 // One workgroup computes one slice: one layer of one row. The mean is summed in f32.
 
+//#include step.wgsl
+
 override LAYERS: u32;
 override WIDTH: u32;
 override CONTEXT_STRIDE: u32;
@@ -12,17 +14,6 @@ override TABLE_STRIDE: u32;
 override LAYER_STRIDE: u32;
 override CONTEXT_SCALE: f32;
 override EPSILON: f32;
-
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> context: array<f32>;

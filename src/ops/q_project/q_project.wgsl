@@ -8,6 +8,7 @@
 // Limits: HEAD_DIM % 8 == 0, HEAD_DIM <= 1024; COLUMNS % 32 == 0; LANES a power of two up to 256.
 // 16 KiB of workgroup memory.
 
+//#include step.wgsl
 //#include weight_units.wgsl
 //#include row_product.wgsl
 
@@ -18,17 +19,6 @@ override COLUMNS: u32;
 override ROTATED: u32;
 override LANES: u32;
 override EPSILON: f32;
-
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;

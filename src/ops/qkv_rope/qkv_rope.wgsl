@@ -6,16 +6,7 @@
 // One workgroup computes one head of one row; an invocation turns pairs i, i + 1 (elements i, i + 1
 // and their partners half a head on). Limits: HEAD_DIM a multiple of 4.
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+//#include step.wgsl
 
 override HEADS: u32;
 override KV_HEADS: u32;

@@ -2,16 +2,7 @@
 // Shapes: x and y [rows][COLUMNS], weight [COLUMNS]. One workgroup computes one row.
 // Limits: any COLUMNS; without WEIGHTED, any view may stand in for weight.
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+//#include step.wgsl
 
 override COLUMNS: u32;
 override EPSILON: f32;

@@ -5,16 +5,7 @@
 // of TILE columns of a row. Limits: biases are of distinct tokens; tokens that are no columns are
 // ignored.
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+//#include step.wgsl
 
 struct Settings {
   greedy: u32,

@@ -8,16 +8,7 @@
 // All sums are of integers, so they do not depend on their order. A sum is the pair (high, low) of
 // high * 2^20 + low. Limits: at most 2^20 columns; INVOCATIONS a power of two up to 256.
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+//#include step.wgsl
 
 struct Settings {
   greedy: u32,

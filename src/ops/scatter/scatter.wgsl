@@ -4,16 +4,7 @@
 // row. UNIQUE: no index of a row comes twice; otherwise a value looks for its index behind it.
 // Limits: any; indices from COLUMNS on are ignored.
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+//#include step.wgsl
 
 override COUNT: u32;
 override COLUMNS: u32;

@@ -3,16 +3,7 @@
 // Shapes: values [rows][COUNT], y [rows][COLUMNS]. One workgroup fills TILE columns of one row.
 // Limits: COUNT > 0; values are finite.
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+//#include step.wgsl
 
 override COUNT: u32;
 override COLUMNS: u32;

@@ -2,16 +2,7 @@
 // Shapes: x [rows][X_STRIDE], y [rows][COLUMNS] or [1][COLUMNS]. One workgroup copies 256 columns of
 // one row. Limits: any.
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+//#include step.wgsl
 
 override X_STRIDE: u32;
 override FIRST: u32;

@@ -8,16 +8,7 @@
 // values fills up with the lowest float. Limits: K <= 64; values are finite. All comparisons are of
 // integers.
 
-struct Step {
-  position: u32,
-  rows: u32,
-  remaining: u32,
-  rounds: u32,
-  token: u32,
-  stop: u32,
-  accepted: u32,
-  reserved: u32,
-}
+//#include step.wgsl
 
 override COLUMNS: u32;
 override PART: u32;
