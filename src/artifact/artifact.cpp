@@ -145,7 +145,7 @@ Result<void> write_segments(const Piece& piece, std::span<const std::byte> bytes
 
 }  // namespace
 
-Result<Artifact> Artifact::open(const std::filesystem::path& folder, View view) {
+Result<Artifact> Artifact::open(const std::filesystem::path& folder, std::optional<View> view) {
   Artifact artifact;
   artifact.folder_ = folder;
   TRY_ASSIGN(const std::string receipt, read_text(folder, receipt_file));
@@ -154,7 +154,8 @@ Result<Artifact> Artifact::open(const std::filesystem::path& folder, View view) 
   TRY_ASSIGN(artifact.manifest_, read_manifest(manifest));
   artifact.digest_ = sha256(manifest);
   TRY(check_receipt(artifact.receipt_, artifact.manifest_));
-  TRY_ASSIGN(artifact.plan_, make_load_plan(artifact.manifest_, view));
+  const View all = artifact.manifest_.mtp ? View::mtp : View::plain;
+  TRY_ASSIGN(artifact.plan_, make_load_plan(artifact.manifest_, view.value_or(all)));
   TRY_ASSIGN(artifact.tokenizer_, read_bound(folder, artifact.manifest_.tokenizer));
   TRY_ASSIGN(artifact.chat_template_, read_bound(folder, artifact.manifest_.chat_template));
   TRY_ASSIGN(artifact.generation_config_, read_bound(folder, artifact.manifest_.generation_config));

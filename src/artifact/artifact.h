@@ -18,8 +18,9 @@ namespace tandem::artifact {
 // hashes), the sizes and headers of the shards.
 class Artifact {
  public:
-  // `view`: what `load` will load.
-  static Result<Artifact> open(const std::filesystem::path& folder, View view = View::plain);
+  // `view`: what `load` will load; none: all that there is.
+  static Result<Artifact> open(const std::filesystem::path& folder,
+                               std::optional<View> view = View::plain);
 
   const std::filesystem::path& folder() const { return folder_; }
   const Manifest& manifest() const { return manifest_; }

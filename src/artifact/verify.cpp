@@ -33,10 +33,7 @@ Result<uint64_t> check_folder(const Artifact& artifact) {
 }  // namespace
 
 Result<Verification> verify(const std::filesystem::path& folder, const Progress& progress) {
-  TRY_ASSIGN(Artifact artifact, Artifact::open(folder));
-  if (artifact.manifest().mtp) {
-    TRY_ASSIGN(artifact, Artifact::open(folder, View::mtp));
-  }
+  TRY_ASSIGN(Artifact artifact, Artifact::open(folder, std::nullopt));
   TRY_ASSIGN(const uint64_t files, check_folder(artifact));
   NoSink sink;
   TRY(load(artifact, sink, progress));

@@ -72,9 +72,8 @@ class ModelSink : public artifact::WeightSink {
 
 Result<artifact::Artifact> open_artifact(const std::filesystem::path& folder,
                                          const EngineOptions& options) {
-  TRY_ASSIGN(artifact::Artifact artifact, artifact::Artifact::open(folder));
-  if (!artifact.manifest().mtp || options.drafts == 0u) return artifact;
-  return artifact::Artifact::open(folder, artifact::View::mtp);
+  const auto plain = std::optional(artifact::View::plain);
+  return artifact::Artifact::open(folder, options.drafts == 0u ? plain : std::nullopt);
 }
 
 Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options,
