@@ -8,6 +8,16 @@
 #include "ops/sample/sample.h"
 
 namespace tandem::model {
+namespace {
+
+tl::unexpected<Error> not_finite(uint32_t position) {
+  return fail(ErrorCode::not_finite,
+              "the logits at position {} are not finite: the weights are not usable, or the driver "
+              "is at fault; try --device cpu, and export the model again",
+              position);
+}
+
+}  // namespace
 
 Result<void> check_capacity(const spec::Config& config, const Capacity& capacity) {
   if (capacity.context == 0 || capacity.context > config.max_positions) {
@@ -101,10 +111,7 @@ Result<void> check_round(const spec::Config& config, const Round& round) {
           fmt::format("token {} of a vocabulary of {}", round.targets[row], config.vocabulary));
     }
     if (!std::isfinite(round.logits[row])) {
-      return fail(ErrorCode::not_finite,
-                  "the logits at position {} are not finite: the weights are not usable, or the "
-                  "driver is at fault; try --device cpu, and export the model again",
-                  round.position + row);
+      return not_finite(round.position + row);
     }
   }
   return {};
@@ -114,10 +121,7 @@ Result<void> check_finite(std::span<const float> logits, uint32_t first_row, uin
   const auto bad =
       std::find_if(logits.begin(), logits.end(), [](float logit) { return !std::isfinite(logit); });
   if (bad == logits.end()) return {};
-  return fail(ErrorCode::not_finite,
-              "the logits after token {} are not finite: the weights are not usable, or the driver "
-              "is at fault; try --device cpu, and export the model again",
-              first_row + (bad - logits.begin()) / vocabulary);
+  return not_finite(first_row + static_cast<uint32_t>((bad - logits.begin()) / vocabulary));
 }
 
 Result<void> check_start(const spec::Config& config, const Capacity& capacity, uint32_t position,
