@@ -89,9 +89,8 @@ void expect_done(Result<void> result) {
 }
 
 // Writes all tensors of a registry that are weights.
-template <class Destination>
 void fill_with_hashes(const std::vector<spec::Tensor>& tensors, uint32_t seed,
-                      Destination& destination) {
+                      model::Model& destination) {
   for (const spec::Tensor& tensor : tensors) {
     if (tensor.tensor_class == spec::TensorClass::ids) continue;
     for (uint32_t row = 0; row < tensor.rows; ++row) {
@@ -102,16 +101,6 @@ void fill_with_hashes(const std::vector<spec::Tensor>& tensors, uint32_t seed,
                                     std::as_bytes(std::span(values))));
     }
   }
-}
-
-template <class Destination>
-void fill_assistant(const HashAssistant& assistant, Destination& destination) {
-  fill_with_hashes(spec::tensors(assistant.config), assistant.seed, destination);
-  if (!assistant.config.ordered) return;
-  const std::vector<uint32_t> ordering =
-      hash_ordering(assistant.config.text.vocabulary, assistant.target_seed);
-  expect_done(
-      destination.write("assistant.token_ordering.values", 0, std::as_bytes(std::span(ordering))));
 }
 
 std::unique_ptr<model::Model> open_mtp(const spec::Config& config, const model::TensorTypes& types,
@@ -150,20 +139,6 @@ class ModelSink : public artifact::WeightSink {
 
  private:
   model::Model& model_;
-};
-
-// Hands on each plane to the model that it belongs to.
-class PairSink : public artifact::WeightSink {
- public:
-  explicit PairSink(CpuPair& pair) : pair_(pair) {}
-  Result<void> write(std::string_view plane, uint64_t offset,
-                     std::span<const std::byte> bytes) override {
-    return spec::is_assistants(plane) ? pair_.assistant->write(plane, offset, bytes)
-                                      : pair_.target->write(plane, offset, bytes);
-  }
-
- private:
-  CpuPair& pair_;
 };
 
 const artifact::Artifact& atlas_artifact() {
@@ -218,11 +193,13 @@ model::TensorTypes HashAssistant::types() const {
   return types;
 }
 
-void HashAssistant::fill(model::AssistantReference& assistant) const {
-  fill_assistant(*this, assistant);
+void HashAssistant::fill(model::Model& model) const {
+  fill_with_hashes(spec::tensors(config), seed, model);
+  if (!config.ordered) return;
+  const std::vector<uint32_t> ordering = hash_ordering(config.text.vocabulary, target_seed);
+  expect_done(
+      model.write("assistant.token_ordering.values", 0, std::as_bytes(std::span(ordering))));
 }
-
-void HashAssistant::fill(model::Model& model) const { fill_assistant(*this, model); }
 
 HashModel tiny_model() { return {expect(spec::read_config(tiny_config({}), "tiny")), 7}; }
 
@@ -256,15 +233,19 @@ std::unique_ptr<model::Model> make_model(const Atlas& atlas, Place place,
   return make_filled(atlas, atlas.types, place, capacity);
 }
 
-std::unique_ptr<model::Model> make_tiny_mtp(Place place, model::Capacity capacity) {
-  const HashModel target = tiny_model();
-  const HashAssistant assistant = tiny_assistant();
+static std::unique_ptr<model::Model> make_mtp(const HashModel& target,
+                                              const HashAssistant& assistant, Place place,
+                                              model::Capacity capacity) {
   model::TensorTypes types = target.types();
   types.merge(assistant.types());
   auto model = open_mtp(target.config, types, assistant.config, place, capacity);
   target.fill(*model);
   assistant.fill(*model);
   return model;
+}
+
+std::unique_ptr<model::Model> make_tiny_mtp(Place place, model::Capacity capacity) {
+  return make_mtp(tiny_model(), tiny_assistant(), place, capacity);
 }
 
 std::unique_ptr<model::Model> make_atlas_mtp(Place place, model::Capacity capacity) {
@@ -277,29 +258,22 @@ std::unique_ptr<model::Model> make_atlas_mtp(Place place, model::Capacity capaci
   return model;
 }
 
-CpuPair make_pair(const HashModel& target, const HashAssistant& assistant,
-                  model::Capacity capacity) {
-  capacity.kv = ops::KvType::f32;
+static CpuPair as_pair(std::unique_ptr<model::Model> model) {
   CpuPair pair;
-  pair.target = expect(model::Reference::open(target.config, target.types(), capacity));
-  target.fill(*pair.target);
-  pair.assistant =
-      expect(model::AssistantReference::open(assistant.config, assistant.types(), *pair.target));
-  assistant.fill(*pair.assistant);
+  pair.target.reset(dynamic_cast<model::Reference*>(model.release()));
+  pair.assistant = pair.target->assistant();
   return pair;
 }
 
+CpuPair make_pair(const HashModel& target, const HashAssistant& assistant,
+                  model::Capacity capacity) {
+  capacity.drafts = model::most_drafts;
+  return as_pair(make_mtp(target, assistant, Place::cpu, capacity));
+}
+
 CpuPair make_atlas_pair(model::Capacity capacity) {
-  capacity.kv = ops::KvType::f32;
-  const artifact::Artifact artifact =
-      expect(artifact::Artifact::open(atlas_artifact().folder(), artifact::View::mtp));
-  CpuPair pair;
-  pair.target = expect(model::Reference::open(artifact.config(), atlas().types, capacity));
-  pair.assistant = expect(model::AssistantReference::open(artifact.manifest().mtp->config,
-                                                          atlas().types, *pair.target));
-  PairSink sink(pair);
-  expect_done(artifact::load(artifact, sink));
-  return pair;
+  capacity.drafts = model::most_drafts;
+  return as_pair(make_atlas_mtp(Place::cpu, capacity));
 }
 
 std::unique_ptr<model::Target> make_target(const HashModel& model, gpu::Device& device,

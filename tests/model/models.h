@@ -34,7 +34,6 @@ struct HashAssistant {
   uint32_t seed = 0;
   uint32_t target_seed = 0;
   model::TensorTypes types() const;
-  void fill(model::AssistantReference& assistant) const;
   void fill(model::Model& model) const;  // one that was opened for drafts
 };
 
@@ -55,7 +54,7 @@ const Atlas& atlas();
 // A target on the CPU and its assistant, with f32 KV.
 struct CpuPair {
   std::unique_ptr<model::Reference> target;
-  std::unique_ptr<model::AssistantReference> assistant;
+  const model::AssistantReference* assistant = nullptr;  // the target's own
 };
 CpuPair make_pair(const HashModel& target, const HashAssistant& assistant,
                   model::Capacity capacity);
