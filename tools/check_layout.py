@@ -71,21 +71,44 @@ def check_includes(root, path):
             yield f"includes {include}: say the path from src/"
 
 
+def check_own_header(root, path):
+    """A .cpp includes its own header before anything else: so the header compiles alone."""
+    header = path.with_suffix(".h")
+    if header.is_file():
+        own = header.relative_to(root / "src").as_posix()
+        if INCLUDE.findall(text_of(path))[:1] != [own]:
+            yield f"does not include {own} first"
+
+
+def times_listed(name, build_file):
+    """How often targets name a source; its properties are none."""
+    targets = re.sub(r"set_source_files_properties\([^)]*\)", "", text_of(build_file))
+    return len(re.findall(rf"(?<![\w./-]){re.escape(name)}(?![\w.-])", targets))
+
+
 def check_listed(root, path):
-    """A .cpp is part of a program: its folder's CMakeLists.txt names it (tests/support: any does)."""
+    """A .cpp is part of a program: its folder's CMakeLists.txt names it, and for a source of src/ once
+    and nowhere else (tests/support: any program of tests/ does)."""
     top, folder = path.relative_to(root).parts[:2]
+    inside = path.relative_to(root / top / folder).as_posix()
     if folder == "support":
-        name, lists = path.relative_to(root / top), (root / top).glob("*/CMakeLists.txt")
+        lists = (root / top).glob("*/CMakeLists.txt")
+        times = sum(times_listed(f"../support/{inside}", build_file) for build_file in lists)
     else:
-        name, lists = path.relative_to(root / top / folder), [root / top / folder / "CMakeLists.txt"]
-    named = re.compile(rf"(?<![\w.-]){re.escape(name.as_posix())}(?![\w.-])")
-    if not any(named.search(text_of(path)) for path in lists):
+        times = times_listed(inside, root / top / folder / "CMakeLists.txt")
+    if not times:
         yield f"is not listed in the CMakeLists.txt of {top}/{folder}"
+    if top == "src":
+        others = [build_file for build_file in root.glob("*/*/CMakeLists.txt")
+                  if re.search(rf"(?<![\w-]){folder}/{re.escape(inside)}(?![\w.-])", text_of(build_file))]
+        times += len(others)
+        if times > 1:
+            yield f"is built by {times} targets, expected one"
 
 
 def check_kernel(root, path):
-    """A kernel of src/ops/<op>/ is recorded by a .cpp beside it and tested; a .wgsl of src/ops itself
-    is included by a kernel."""
+    """A kernel of src/ops/<op>/ is recorded by a .cpp beside it, and the operator has a reference, a
+    test and a line in docs/; a .wgsl of src/ops itself is included by a kernel."""
     if path.parent == root / "src" / "ops":
         kernels = path.parent.glob("*/*.wgsl")
         if not any(f"//#include {path.name}" in text_of(kernel).split("\n") for kernel in kernels):
@@ -94,8 +117,11 @@ def check_kernel(root, path):
     op = path.parent.name
     if not any(f'"{path.stem}"' in text_of(source) for source in path.parent.glob("*.cpp")):
         yield f'no .cpp beside it names "{path.stem}"'
-    if not (root / "tests" / "ops" / f"{op}_test.cpp").is_file():
-        yield f"tests/ops/{op}_test.cpp is missing"
+    for needed in (f"src/ops/{op}/{op}_reference.cpp", f"tests/ops/{op}_test.cpp"):
+        if not (root / needed).is_file():
+            yield f"{needed} is missing"
+    if not any(f"`{path.stem}`" in text_of(page) for page in (root / "docs").rglob("*.md")):
+        yield f"no page of docs/ has `{path.stem}`"
 
 
 def violations(root):
@@ -105,6 +131,8 @@ def violations(root):
         found = list(check_form(path))
         if name.parts[0] != "tests":
             found += check_includes(root, path)
+        if name.parts[0] == "src" and path.suffix == ".cpp":
+            found += check_own_header(root, path)
         if path.suffix == ".cpp" and len(name.parts) > 2:
             found += check_listed(root, path)
         if path.suffix == ".wgsl" and name.parts[:2] == ("src", "ops"):

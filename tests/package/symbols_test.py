@@ -1,13 +1,16 @@
 """The library ends no process and prints nothing; the shared one shows its API alone.
 
-usage: symbols_test.py NM SHARED STATIC...
+usage: symbols_test.py CXX NM SHARED STATIC...
 """
+import collections
+import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
-NM, SHARED, STATIC = sys.argv[1], sys.argv[2], sys.argv[3:]
+CXX, NM, SHARED, STATIC = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
 
 ENDS = r"_?exit|_Exit|quick_exit|abort|__assert_fail"
 PRINTS = r"v?printf|puts|putchar|perror|stdout|stderr|std::(cout|cerr|clog)|fmt::\w+::v?print\(.*"
@@ -19,6 +22,16 @@ def symbols(library, *options):
                             stdout=subprocess.PIPE).stdout
     # "name type value size"; names have blanks.
     return [match.group(1) for match in re.finditer(r"^(.+?) [A-Za-z](?: [ 0-9a-f]*)?$", listed, re.MULTILINE)]
+
+
+def defined_twice(libraries):
+    """The mangled names that more than one object file defines, inline and template functions aside."""
+    times = collections.Counter()
+    for library in libraries:
+        listed = subprocess.run([NM, "--format=posix", "--defined-only", "--extern-only", library], check=True,
+                                text=True, stdout=subprocess.PIPE).stdout
+        times.update(re.findall(r"^(\S+) [A-UX-Z] ", listed, re.MULTILINE))
+    return [name for name, count in times.items() if count > 1]
 
 
 class Symbols(unittest.TestCase):
@@ -33,6 +46,20 @@ class Symbols(unittest.TestCase):
             self.assertTrue(FORBIDDEN.fullmatch(name), name)
         for name in "exit_code", "snprintf", "tandem::abort()", "std::ostream::put(char)":
             self.assertFalse(FORBIDDEN.fullmatch(name), name)
+
+    def test_every_name_has_one_definition(self):
+        self.assertEqual(defined_twice(STATIC), [])
+
+    def test_a_planted_second_definition_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            objects = []
+            for name in "first", "second":
+                source = pathlib.Path(folder) / f"{name}.cpp"
+                source.write_text(f"inline int shared() {{ return 1; }}\nint twice() {{ return shared(); }}\n"
+                                  f"int {name}() {{ return 2; }}\n", encoding="utf-8")
+                objects.append(source.with_suffix(".o"))
+                subprocess.run([CXX, "-c", source, "-o", objects[-1]], check=True)
+            self.assertEqual(defined_twice(objects), ["_Z5twicev"])
 
     def test_the_shared_library_shows_its_api_alone(self):
         shown = symbols(SHARED, "--dynamic", "--defined-only")

@@ -14,13 +14,16 @@ TREE = {
     "src/base/CMakeLists.txt": "tandem_module(base SOURCES bytes.cpp)",
     "src/base/bytes.h": HEADER + '#include "tandem/error.h"\n',
     "src/base/bytes.cpp": '#include "base/bytes.h"\n',
-    "src/gpu/CMakeLists.txt": "tandem_module(gpu SOURCES native.cpp IMPORTS base)",
+    "src/gpu/CMakeLists.txt": "tandem_module(gpu SOURCES native.cpp IMPORTS base)\n"
+                              "set_source_files_properties(native.cpp PROPERTIES COMPILE_OPTIONS -g)",
     "src/gpu/native.cpp": "// Dawn.\n#include <webgpu.h>\n#include \"base/bytes.h\"\n",
-    "src/ops/CMakeLists.txt": "tandem_module(ops\n  SOURCES\n    copy/copy.cpp\n  IMPORTS gpu spec)",
+    "src/ops/CMakeLists.txt": "tandem_module(ops\n  SOURCES\n    copy/copy.cpp\n    copy/copy_reference.cpp\n  IMPORTS gpu spec)",
     "src/ops/words.wgsl": "// Words.\n",
     "src/ops/copy/copy.wgsl": "// Copies.\n//#include words.wgsl\n",
     "src/ops/copy/copy.h": HEADER + '#include "base/bytes.h"\n',
     "src/ops/copy/copy.cpp": '#include "ops/copy/copy.h"\nauto kernel = "copy";\n',
+    "src/ops/copy/copy_reference.cpp": "// Copies on the CPU.\n",
+    "docs/operators.md": "| `copy` | copies |\n",
     "tests/ops/CMakeLists.txt": "tandem_test(ops SOURCES copy_test.cpp ../support/data.cpp)",
     "tests/ops/copy_test.cpp": "// Tests copies.\n",
     "tests/support/data.cpp": "// Data of tests.\n",
@@ -41,10 +44,10 @@ VIOLATIONS = {
         {"include/tandem/error.h": HEADER + '#include "base/bytes.h"\n'},
         "include/tandem/error.h", "a public header may not import base"),
     "an include by relative path": (
-        {"src/ops/copy/copy.cpp": '#include "../../gpu/native.h"\nauto kernel = "copy";\n'},
+        {"src/ops/copy/copy.cpp": '#include "ops/copy/copy.h"\n#include "../../gpu/native.h"\nauto kernel = "copy";\n'},
         "src/ops/copy/copy.cpp", "say the path from src/"),
     "an include of a file beside it by its bare name": (
-        {"src/ops/copy/copy.cpp": '#include "copy.h"\nauto kernel = "copy";\n'},
+        {"src/ops/copy/copy.cpp": '#include "ops/copy/copy.h"\n#include "copy.h"\nauto kernel = "copy";\n'},
         "src/ops/copy/copy.cpp", "say the path from src/"),
     "the WebGPU library outside gpu": (
         {"src/ops/copy/copy.h": HEADER + "#include <webgpu.h>\n"},
@@ -83,6 +86,22 @@ VIOLATIONS = {
     "a part that no kernel includes": (
         {"src/ops/copy/copy.wgsl": "// Copies.\n//#include words.wgsl.old\n"}, "src/ops/words.wgsl",
         "no kernel includes it"),
+    "a source in two targets": (
+        {"tests/ops/CMakeLists.txt":
+         "tandem_test(ops SOURCES copy_test.cpp ../support/data.cpp ../../src/base/bytes.cpp)"},
+        "src/base/bytes.cpp", "is built by 2 targets"),
+    "a source twice in its list": (
+        {"src/base/CMakeLists.txt": "tandem_module(base SOURCES bytes.cpp bytes.cpp)"},
+        "src/base/bytes.cpp", "is built by 2 targets"),
+    "a source that includes its header late": (
+        {"src/base/bytes.cpp": '#include <string>\n#include "base/bytes.h"\n'},
+        "src/base/bytes.cpp", "does not include base/bytes.h first"),
+    "a kernel without a reference": (
+        {"src/ops/copy/copy_reference.cpp": None}, "src/ops/copy/copy.wgsl",
+        "src/ops/copy/copy_reference.cpp is missing"),
+    "a kernel that docs do not mention": (
+        {"docs/operators.md": "| copy | copies |\n"}, "src/ops/copy/copy.wgsl",
+        "no page of docs/ has `copy`"),
     "a kernel without a test": (
         {"tests/ops/copy_test.cpp": None}, "src/ops/copy/copy.wgsl",
         "tests/ops/copy_test.cpp is missing"),
