@@ -4,6 +4,7 @@ PROMPT ?= What is the capital of France?
 # Tests run side by side, and the longest that one may take, in seconds.
 TEST_JOBS ?= 2
 TEST_SECONDS ?= 900
+FUZZ_SECONDS ?= 600
 
 CTEST = tools/run --software ctest --output-on-failure --no-tests=error \
         --parallel $(TEST_JOBS) --timeout $(TEST_SECONDS)
@@ -18,7 +19,7 @@ WEBGPU = -U 'TANDEM_WEBGPU_*' \
   $(if $(TANDEM_WEBGPU_LIBRARY),-DTANDEM_WEBGPU_LIBRARY="$(TANDEM_WEBGPU_LIBRARY)" \
                                 -DTANDEM_WEBGPU_INCLUDE="$(TANDEM_WEBGPU_INCLUDE)")
 
-.PHONY: help setup demo release dev asan test test-long test-wgpu gemma-tokenizer format check-format clean
+.PHONY: help setup demo release dev asan test test-long test-wgpu fuzz gemma-tokenizer format check-format clean
 .NOTPARALLEL:
 
 help:
@@ -27,6 +28,7 @@ help:
 	@echo 'make test          every test that needs no real GPU (20 minutes at most)'
 	@echo 'make test-long     the same with the full matrices, then the CPU-side tests with sanitizers'
 	@echo 'make test-wgpu     the tests that need a device, with wgpu-native instead of Dawn'
+	@echo 'make fuzz          the fuzzers of all formats that come from outside, with clang'
 	@echo 'make release       build/release: the optimized program'
 	@echo 'make dev           build/dev: program and tests, warnings are errors'
 	@echo 'make asan          build/asan: CPU-side tests with address and undefined-behaviour sanitizers'
@@ -62,6 +64,12 @@ test-long: gemma-tokenizer dev asan
 	$(CTEST) --test-dir build/dev
 	$(CTEST) --test-dir build/asan -L '^cpu$$'
 
+# Every fuzzer for FUZZ_SECONDS; what it finds lies in build/fuzz/findings.
+fuzz: setup
+	cmake --preset fuzz $(WEBGPU)
+	cmake --build build/fuzz --target fuzzers
+	tools/fuzz build/fuzz $(FUZZ_SECONDS)
+
 test-wgpu: setup
 	python3 tools/fetch_webgpu.py --wgpu-native build/deps/webgpu
 	cmake --preset dev -B build/wgpu-native -U 'TANDEM_WEBGPU_*' \
@@ -80,4 +88,4 @@ check-format:
 	$(FORMAT) --dry-run --Werror
 
 clean:
-	rm -rf build/release build/dev build/asan build/wgpu-native
+	rm -rf build/release build/dev build/asan build/fuzz build/wgpu-native

@@ -38,5 +38,8 @@ function(tandem_own_code target)
     target_compile_options(${target} PUBLIC -fsanitize=address,undefined -fno-sanitize-recover=undefined
                                             -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=address,undefined)
+    if(TANDEM_FUZZ)
+      target_compile_options(${target} PUBLIC -fsanitize=fuzzer-no-link)
+    endif()
   endif()
 endfunction()
