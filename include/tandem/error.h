@@ -32,6 +32,7 @@ enum class ErrorCode {
   out_of_memory,         // the GPU could not allocate a buffer
   device_lost,           // the GPU device is gone; open the engine again
   not_finite,            // logits are no numbers: damaged weights, or a driver at fault
+  cancelled,             // the caller asked for an end; nothing is left of the work
   internal,              // a defect in Tandem itself
 };
 

@@ -43,6 +43,7 @@ constexpr Entry entries[] = {
     {ErrorCode::device_lost, "device_lost", "the GPU device is gone; open the engine again"},
     {ErrorCode::not_finite, "not_finite",
      "logits are no numbers: damaged weights, or a driver at fault"},
+    {ErrorCode::cancelled, "cancelled", "the caller asked for an end; nothing is left of the work"},
     {ErrorCode::internal, "internal", "a defect in Tandem itself"},
 };
 

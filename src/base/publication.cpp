@@ -2,9 +2,11 @@
 #include "base/publication.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -33,18 +35,74 @@ tl::unexpected<Error> exists_already(const fs::path& path) {
               path.string());
 }
 
-// The destination without trailing separators, once it is known that it can be made.
-Result<fs::path> checked_destination(const fs::path& destination) {
+// A folder that is open, and locked for as long as it is.
+class OpenFolder {
+ public:
+  OpenFolder() = default;
+  explicit OpenFolder(const fs::path& path)
+      : descriptor_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {}
+  OpenFolder(OpenFolder&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  OpenFolder& operator=(OpenFolder&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~OpenFolder() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  int descriptor() const { return descriptor_; }
+  bool lock() const { return flock(descriptor_, LOCK_EX | LOCK_NB) == 0; }
+  // Whether it still has this name.
+  bool is_at(const fs::path& path) const {
+    struct stat own, named;
+    return fstat(descriptor_, &own) == 0 && lstat(path.c_str(), &named) == 0 &&
+           own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+  }
+
+ private:
+  int descriptor_ = -1;
+};
+
+// The names in a folder; none if it cannot be listed.
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  return names;
+}
+
+bool same_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return a != b && std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                              [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+// Refuses a name that means the same file as another where case does not count.
+Result<void> check_case(const fs::path& folder, std::string_view name,
+                        const std::vector<std::string>& others) {
+  const auto other = std::find_if(others.begin(), others.end(), [&](const std::string& taken) {
+    return same_but_for_case(taken, name);
+  });
+  if (other == others.end()) return {};
+  return fail(ErrorCode::already_exists,
+              "{}: \"{}\" is there and differs from \"{}\" only in case, which not every file "
+              "system keeps apart; choose another name",
+              folder.string(), *other, name);
+}
+
+// The destination without trailing separators, in a parent that exists.
+Result<fs::path> in_its_parent(const fs::path& destination) {
   const fs::path normal = destination.lexically_normal();
   const fs::path path = normal.has_filename() ? normal : normal.parent_path();
   if (!path.has_filename() || path.filename() == "." || path.filename() == "..") {
     return fail(ErrorCode::invalid_argument, "\"{}\": expected the name of a new output",
                 destination.string());
   }
-  struct stat status;
-  if (lstat(path.c_str(), &status) == 0) return exists_already(path);
-  if (errno != ENOENT && errno != ENOTDIR) return io_failure(path, "look for the output");
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  struct stat status;
   if (stat(parent.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
     return fail(ErrorCode::not_found, "{}: the folder {} for the output does not exist; make it",
                 path.string(), parent.string());
@@ -52,18 +110,64 @@ Result<fs::path> checked_destination(const fs::path& destination) {
   return parent / path.filename();
 }
 
-// A new hidden folder beside the destination.
-Result<fs::path> make_staging_folder(const fs::path& destination) {
+Result<void> check_free(const fs::path& destination) {
+  struct stat status;
+  if (lstat(destination.c_str(), &status) == 0) return exists_already(destination);
+  if (errno != ENOENT) return io_failure(destination, "look for the output");
+  return check_case(destination.parent_path(), destination.filename().string(),
+                    names_in(destination.parent_path()));
+}
+
+std::string staging_prefix(const fs::path& destination) {
+  return fmt::format(".{}.partial-", destination.filename().string());
+}
+
+// A new hidden folder beside the destination, locked where the file system has locks.
+Result<std::pair<fs::path, OpenFolder>> make_staging_folder(const fs::path& destination) {
   static std::atomic<uint64_t> counter{0};
   for (int attempt = 0; attempt < 100; ++attempt) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-    const fs::path staged = destination.parent_path() /
-                            fmt::format(".{}.partial-{}-{:x}-{}", destination.filename().string(),
-                                        getpid(), now, counter.fetch_add(1));
-    if (mkdir(staged.c_str(), 0777) == 0) return staged;
-    if (errno != EEXIST) return io_failure(staged, "make a folder for the output");
+    const fs::path path =
+        destination.parent_path() / fmt::format("{}{}-{:x}-{}", staging_prefix(destination),
+                                                getpid(), now, counter.fetch_add(1));
+    if (mkdir(path.c_str(), 0777) != 0) {
+      if (errno == EEXIST) continue;
+      return io_failure(path, "make a folder for the output");
+    }
+    OpenFolder folder(path);
+    // Until it was locked, another process could take it for abandoned.
+    if (folder.descriptor() < 0 || (!folder.lock() && errno == EWOULDBLOCK)) continue;
+    if (folder.is_at(path)) return std::pair(path, std::move(folder));
   }
   return fail(ErrorCode::io, "{}: no name is free for a folder beside it", destination.string());
+}
+
+// Removes a staging folder of this user that nobody has locked, unless it holds what no publication
+// puts there.
+void remove_if_abandoned(const fs::path& path) {
+  const OpenFolder folder(path);
+  struct stat status;
+  if (!folder.lock() || fstat(folder.descriptor(), &status) != 0 || status.st_uid != geteuid())
+    return;
+  const std::vector<std::string> files = names_in(path);
+  for (const std::string& file : files) {
+    const bool known =
+        fstatat(folder.descriptor(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(status.st_mode);
+    if (!known) return;
+  }
+  for (const std::string& file : files) unlinkat(folder.descriptor(), file.c_str(), 0);
+  rmdir(path.c_str());
+}
+
+// What killed publications of this destination have left.
+void remove_abandoned(const fs::path& destination) {
+  const std::string prefix = staging_prefix(destination);
+  for (const std::string& name : names_in(destination.parent_path())) {
+    const bool staging = name.size() > prefix.size() && name.starts_with(prefix) &&
+                         name.find_first_not_of("0123456789abcdef-", prefix.size()) == name.npos;
+    if (staging) remove_if_abandoned(destination.parent_path() / name);
+  }
 }
 
 Result<void> sync_folder(const fs::path& folder) {
@@ -85,34 +189,59 @@ Result<void> rename_without_replacing(const fs::path& from, const fs::path& to, 
     return io_failure(to, "give the finished output its name");
   }
 #endif
-  return detail::rename_by_reserving(from, to, kind);
+  return detail::rename_after_a_look(from, to, kind);
 }
 
 }  // namespace
 
-Result<void> detail::rename_by_reserving(const fs::path& from, const fs::path& to, Kind kind) {
-  if (kind == Kind::file) {
-    if (link(from.c_str(), to.c_str()) == 0) return {};  // the staged name goes with its folder
-  } else if (mkdir(to.c_str(), 0777) == 0) {
-    if (rename(from.c_str(), to.c_str()) == 0) return {};
-    const int error = errno;
-    rmdir(to.c_str());
-    errno = error;
-  }
-  if (errno == EEXIST || errno == ENOTEMPTY) return exists_already(to);
+Result<void> detail::rename_after_a_look(const fs::path& from, const fs::path& to, Kind kind) {
+  struct stat status;
+  if (lstat(to.c_str(), &status) == 0) return exists_already(to);
+  const int failed =
+      kind == Kind::file ? link(from.c_str(), to.c_str()) : rename(from.c_str(), to.c_str());
+  if (failed == 0) return {};
+  if (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR) return exists_already(to);
   return io_failure(to, "give the finished output its name");
+}
+
+std::string_view name(PublicationStep step) {
+  switch (step) {
+    case PublicationStep::folder_made:
+      return "folder made";
+    case PublicationStep::file_made:
+      return "file made";
+    case PublicationStep::file_written:
+      return "file written";
+    case PublicationStep::file_synced:
+      return "file synced";
+    case PublicationStep::folder_synced:
+      return "folder synced";
+    case PublicationStep::checked:
+      return "checked";
+    case PublicationStep::renamed:
+      return "renamed";
+    case PublicationStep::parent_synced:
+      return "parent synced";
+  }
+  return "";
 }
 
 // A staging folder and its files; removes what it still has when it goes.
 struct OutputFile::Staged {
-  fs::path folder;
   fs::path destination;
+  PublicationObserver observer;
+  fs::path folder;  // none once it is published
+  OpenFolder open;
   std::vector<std::string> files;
   std::set<std::string> unfinished;
 
+  void done(PublicationStep step) const {
+    if (observer) observer(step);
+  }
+
   ~Staged() {
     if (folder.empty()) return;
-    for (const std::string& name : files) unlink((folder / name).c_str());
+    for (const std::string& name : files) unlinkat(open.descriptor(), name.c_str(), 0);
     rmdir(folder.c_str());
   }
 };
@@ -153,14 +282,20 @@ Result<void> OutputFile::write(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(static_cast<size_t>(count));
     bytes_written_ += static_cast<uint64_t>(count);
   }
+  staged_->done(PublicationStep::file_written);
   return {};
 }
 
 Result<void> OutputFile::close() {
   if (descriptor_ < 0) return fail(ErrorCode::internal, "{}: closed twice", path_);
-  if (fsync(descriptor_) != 0) return io_failure(path_, "bring the file to the disk");
+  while (fsync(descriptor_) != 0) {
+    if (errno != EINTR) return io_failure(path_, "bring the file to the disk");
+  }
+  // Whoever reads it next shall see what the disk has, not what memory still holds.
+  posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
   if (::close(std::exchange(descriptor_, -1)) != 0) return io_failure(path_, "close");
   staged_->unfinished.erase(name_);
+  staged_->done(PublicationStep::file_synced);
   return {};
 }
 
@@ -169,12 +304,20 @@ Publication::Publication(Publication&&) noexcept = default;
 Publication& Publication::operator=(Publication&&) noexcept = default;
 Publication::~Publication() = default;
 
-Result<Publication> Publication::begin(const fs::path& destination) {
+Result<Publication> Publication::begin(const fs::path& destination, PublicationObserver observer) {
   auto staged = std::make_shared<OutputFile::Staged>();
-  TRY_ASSIGN(staged->destination, checked_destination(destination));
-  TRY_ASSIGN(staged->folder, make_staging_folder(staged->destination));
+  TRY_ASSIGN(staged->destination, in_its_parent(destination));
+  remove_abandoned(staged->destination);
+  TRY(check_free(staged->destination));
+  TRY_ASSIGN(auto made, make_staging_folder(staged->destination));
+  staged->folder = std::move(made.first);
+  staged->open = std::move(made.second);
+  staged->observer = std::move(observer);
+  staged->done(PublicationStep::folder_made);
   return Publication(std::move(staged));
 }
+
+const fs::path& Publication::destination() const { return staged_->destination; }
 
 Result<void> Publication::check_open() const {
   if (!staged_->folder.empty()) return {};
@@ -183,16 +326,19 @@ Result<void> Publication::check_open() const {
 
 Result<OutputFile> Publication::create(std::string_view name) {
   TRY(check_open());
-  TRY_ASSIGN(const fs::path path, inside(staged_->folder, name));
+  OutputFile::Staged& staged = *staged_;
+  TRY_ASSIGN(const fs::path path, inside(staged.folder, name));
+  TRY(check_case(staged.folder, name, staged.files));
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  const int descriptor = ::open(path.c_str(), flags, 0666);
+  const int descriptor = openat(staged.open.descriptor(), path.filename().c_str(), flags, 0666);
   if (descriptor < 0) return io_failure(path, "make the file");
-  staged_->files.emplace_back(name);
-  staged_->unfinished.emplace(name);
+  staged.files.emplace_back(name);
+  staged.unfinished.emplace(name);
+  staged.done(PublicationStep::file_made);
   return OutputFile(staged_, std::string(name), path.string(), descriptor);
 }
 
-Result<void> Publication::commit() {
+Result<void> Publication::commit(const std::function<Result<void>(const fs::path&)>& check) {
   TRY(check_open());
   OutputFile::Staged& staged = *staged_;
   if (!staged.unfinished.empty()) {
@@ -200,25 +346,34 @@ Result<void> Publication::commit() {
                 *staged.unfinished.begin());
   }
   TRY(sync_folder(staged.folder));
+  staged.done(PublicationStep::folder_synced);
+  if (check) TRY(check(staged.folder));
+  staged.done(PublicationStep::checked);
+  if (!staged.open.is_at(staged.folder)) {
+    return fail(ErrorCode::unsafe_path, "{}: is no longer the folder that was written; try again",
+                staged.folder.string());
+  }
   TRY(rename_without_replacing(staged.folder, staged.destination, detail::Kind::folder));
+  staged.done(PublicationStep::renamed);
   const fs::path folder = std::exchange(staged.folder, fs::path());
   const Result<void> synced = sync_folder(staged.destination.parent_path());
   if (!synced && rename(staged.destination.c_str(), folder.c_str()) == 0) staged.folder = folder;
+  if (synced) staged.done(PublicationStep::parent_synced);
   return synced;
 }
 
 Result<FilePublication> FilePublication::begin(const fs::path& destination) {
   TRY_ASSIGN(Publication folder, Publication::begin(destination));
   TRY_ASSIGN(OutputFile file, folder.create("output"));
-  TRY_ASSIGN(fs::path checked, checked_destination(destination));
-  return FilePublication(std::move(folder), std::move(file), std::move(checked));
+  return FilePublication(std::move(folder), std::move(file));
 }
 
 Result<void> FilePublication::commit() {
   TRY(file_.close());
-  TRY(rename_without_replacing(file_.path(), destination_, detail::Kind::file));
-  const Result<void> synced = sync_folder(destination_.parent_path());
-  if (!synced) unlink(destination_.c_str());
+  const fs::path& destination = folder_.destination();
+  TRY(rename_without_replacing(file_.path(), destination, detail::Kind::file));
+  const Result<void> synced = sync_folder(destination.parent_path());
+  if (!synced) unlink(destination.c_str());
   return synced;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,23 @@
 #include "base/error.h"
 
 namespace tandem {
+
+// What a publication has done, in this order; the steps of files repeat.
+enum class PublicationStep {
+  folder_made,    // the staging folder, hidden beside the destination, is there and locked
+  file_made,      // a file of it is there
+  file_written,   // with some bytes, or some more
+  file_synced,    // and all of them are on the disk
+  folder_synced,  // the files' names are on the disk
+  checked,        // what was read back is what it should be
+  renamed,        // the destination is there
+  parent_synced,  // and on the disk
+};
+
+std::string_view name(PublicationStep step);
+
+// Told of every step when it is done. Tests interfere there.
+using PublicationObserver = std::function<void(PublicationStep)>;
 
 // A new file that is being written. What is not closed does not count as written.
 class OutputFile {
@@ -24,7 +42,7 @@ class OutputFile {
   Result<void> write(std::string_view text) { return write(std::as_bytes(std::span(text))); }
   uint64_t bytes_written() const { return bytes_written_; }
   const std::string& path() const { return path_; }  // where it is staged
-  // Brings the bytes to the disk.
+  // Brings the bytes to the disk, from where they are then read back.
   Result<void> close();
 
  private:
@@ -39,19 +57,25 @@ class OutputFile {
 };
 
 // A folder in the making: a hidden sibling of the destination until `commit` renames it. Without a
-// commit all of it is removed again.
+// commit all of it is removed again; what a process left that was killed, the next publication of
+// the same destination removes. The folder of a process that lives is locked and stays.
 class Publication {
  public:
-  // Refuses a destination that exists, whatever it is, and one whose parent does not exist.
-  static Result<Publication> begin(const std::filesystem::path& destination);
+  // Refuses a destination that exists, whatever it is, or differs only in the case of letters from
+  // a neighbour, and one whose parent does not exist.
+  static Result<Publication> begin(const std::filesystem::path& destination,
+                                   PublicationObserver observer = {});
   Publication(Publication&&) noexcept;
   Publication& operator=(Publication&&) noexcept;
   ~Publication();
 
-  // A new file of the folder; `name` as for `inside`.
+  const std::filesystem::path& destination() const;
+  // A new file of the folder; `name` as for `inside`, and not that of another file in another case.
   Result<OutputFile> create(std::string_view name);
   // Refused while a file is not closed; afterwards the destination is there and on the disk.
-  Result<void> commit();
+  // `check` reads the staged folder when all of it is on the disk; where it fails, so does the
+  // commit.
+  Result<void> commit(const std::function<Result<void>(const std::filesystem::path&)>& check = {});
 
  private:
   explicit Publication(std::shared_ptr<OutputFile::Staged> staged);
@@ -69,21 +93,20 @@ class FilePublication {
   Result<void> commit();
 
  private:
-  FilePublication(Publication folder, OutputFile file, std::filesystem::path destination)
-      : folder_(std::move(folder)), file_(std::move(file)), destination_(std::move(destination)) {}
+  FilePublication(Publication folder, OutputFile file)
+      : folder_(std::move(folder)), file_(std::move(file)) {}
   Publication folder_;
   OutputFile file_;
-  std::filesystem::path destination_;
 };
 
 namespace detail {
 
 enum class Kind { folder, file };
 
-// The rename of file systems that have none that refuses to replace: a folder replaces an empty
-// folder that is made only if the name is free; a file gets its name by a hard link, and the old
-// name stays until its folder goes.
-Result<void> rename_by_reserving(const std::filesystem::path& from, const std::filesystem::path& to,
+// The rename of file systems that have none that refuses to replace. A folder can take the place of
+// an empty folder that appears at that very moment, and of nothing else; a file gets its name by a
+// hard link, and the old name stays until its folder goes.
+Result<void> rename_after_a_look(const std::filesystem::path& from, const std::filesystem::path& to,
                                  Kind kind);
 
 }  // namespace detail

@@ -137,26 +137,129 @@ TEST_F(PublicationTest, FilesStayInTheFolderAndAreMadeOnce) {
 }
 
 // What a file system without a rename that refuses to replace gets.
-TEST_F(PublicationTest, RenameByReservingReplacesNothingEither) {
+TEST_F(PublicationTest, RenameAfterALookReplacesNothingEither) {
   for (const auto kind : {detail::Kind::folder, detail::Kind::file}) {
     for (const std::string_view obstacle : obstacles) {
       fs::create_directory(path("staged"));
       put("staged/a", "new");
       put_in_the_way(obstacle, "out");
       const fs::path from = path(kind == detail::Kind::folder ? "staged" : "staged/a");
-      const auto refused = detail::rename_by_reserving(from, path("out"), kind);
+      const auto refused = detail::rename_after_a_look(from, path("out"), kind);
       ASSERT_FALSE(refused) << obstacle;
       EXPECT_EQ(refused.error().code, ErrorCode::already_exists) << obstacle;
       EXPECT_EQ(content(path("staged/a")), "new") << obstacle;
       fs::remove(path("out"));
 
-      const auto renamed = detail::rename_by_reserving(from, path("out"), kind);
+      const auto renamed = detail::rename_after_a_look(from, path("out"), kind);
       ASSERT_TRUE(renamed) << renamed.error().message;
       EXPECT_EQ(content(kind == detail::Kind::folder ? path("out/a") : path("out")), "new");
       fs::remove_all(path("out"));
       fs::remove_all(path("staged"));
     }
   }
+}
+
+TEST_F(PublicationTest, StepsComeInTheirOrder) {
+  std::vector<std::string_view> steps;
+  auto publication =
+      Publication::begin(path("out"), [&](PublicationStep step) { steps.push_back(name(step)); });
+  ASSERT_TRUE(publication);
+  write(*publication, "a", "one");
+  write(*publication, "b", "two");
+  const auto check = [&](const fs::path& staged) -> Result<void> {
+    EXPECT_EQ(content(staged / "a"), "one");
+    EXPECT_FALSE(fs::exists(path("out")));
+    EXPECT_EQ(steps.back(), "folder synced");
+    return {};
+  };
+  ASSERT_TRUE(publication->commit(check));
+  const std::vector<std::string_view> expected = {
+      "folder made", "file made",     "file written", "file synced", "file made",    "file written",
+      "file synced", "folder synced", "checked",      "renamed",     "parent synced"};
+  EXPECT_EQ(steps, expected);
+}
+
+TEST_F(PublicationTest, WhatFailsItsCheckIsNotPublished) {
+  {
+    auto publication = Publication::begin(path("out"));
+    ASSERT_TRUE(publication);
+    write(*publication, "a", "one");
+    const auto committed = publication->commit([](const fs::path&) -> Result<void> {
+      return tl::unexpected(Error{ErrorCode::hash_mismatch, "a"});
+    });
+    ASSERT_FALSE(committed);
+    EXPECT_EQ(committed.error().code, ErrorCode::hash_mismatch);
+    EXPECT_FALSE(fs::exists(path("out")));
+  }
+  EXPECT_EQ(names(), Names{});
+}
+
+TEST_F(PublicationTest, NamesThatDifferOnlyInCaseAreRefused) {
+  auto publication = Publication::begin(path("out"));
+  ASSERT_TRUE(publication);
+  write(*publication, "Shard-a", "one");
+  EXPECT_EQ(publication->create("shard-A").error().code, ErrorCode::already_exists);
+  write(*publication, "shard-b", "two");
+  ASSERT_TRUE(publication->commit());
+  for (const std::string_view taken : {"Out", "OUT"}) {
+    const auto refused = Publication::begin(path(taken));
+    ASSERT_FALSE(refused) << taken;
+    EXPECT_EQ(refused.error().code, ErrorCode::already_exists) << taken;
+    EXPECT_NE(refused.error().message.find("\"out\""), std::string::npos) << taken;
+    EXPECT_FALSE(FilePublication::begin(path(taken))) << taken;
+  }
+  EXPECT_TRUE(Publication::begin(path("outer")));
+  EXPECT_EQ(names(), Names{"out"});
+}
+
+TEST_F(PublicationTest, ALinkAsOutputIsRefusedWithASlash) {
+  fs::create_directory(path("real"));
+  fs::create_symlink("real", path("out"));
+  EXPECT_EQ(Publication::begin(path("out/")).error().code, ErrorCode::already_exists);
+  EXPECT_EQ(names("real"), Names{});
+}
+
+// A folder with this name and a file in it, as a killed publication leaves them.
+TEST_F(PublicationTest, WhatAKilledPublicationLeftIsRemoved) {
+  const auto leave = [&](std::string_view name) {
+    fs::create_directory(path(name));
+    put(std::string(name) + "/shard", "half");
+  };
+  leave(".out.partial-12-ab0-3");
+  leave(".out.partial-99-ab0-4");
+  const Names others = {".other.partial-12-ab0-3", ".out.partial-", ".out.partial-my notes",
+                        ".out.partial-77-ab0-1", ".outer.partial-12-ab0-3"};
+  for (const std::string& other : others) leave(other);
+  fs::create_directory(path(".out.partial-77-ab0-1/folder"));  // no publication makes one
+  fs::create_directory_symlink(".outer.partial-12-ab0-3", path(".out.partial-5-5-5"));
+  put(".out.partial-6-6-6", "a file");
+  {
+    auto publication = Publication::begin(path("out"));
+    ASSERT_TRUE(publication);
+    EXPECT_FALSE(fs::exists(path(".out.partial-12-ab0-3")));
+    EXPECT_FALSE(fs::exists(path(".out.partial-99-ab0-4")));
+    // That of a publication that lives is locked.
+    auto second = Publication::begin(path("out"));
+    ASSERT_TRUE(second);
+    write(*publication, "a", "one");
+    ASSERT_TRUE(publication->commit());
+  }
+  for (const std::string& other : others) EXPECT_EQ(content(path(other + "/shard")), "half");
+  EXPECT_EQ(names().size(), others.size() + 3);
+}
+
+TEST_F(PublicationTest, AnotherFolderInPlaceOfTheStagedOneIsNotPublished) {
+  const auto exchange = [&](PublicationStep step) {
+    if (step != PublicationStep::checked) return;
+    const std::string staged = names().at(0);
+    fs::rename(path(staged), path("moved"));
+    fs::create_directory(path(staged));
+  };
+  auto publication = Publication::begin(path("out"), exchange);
+  ASSERT_TRUE(publication);
+  write(*publication, "a", "one");
+  EXPECT_EQ(publication->commit().error().code, ErrorCode::unsafe_path);
+  EXPECT_FALSE(fs::exists(path("out")));
 }
 
 TEST_F(PublicationTest, SingleFile) {
