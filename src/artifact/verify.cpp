@@ -9,7 +9,13 @@ namespace {
 
 class NoSink : public WeightSink {
  public:
-  Result<void> write(std::string_view, uint64_t, std::span<const std::byte>) override { return {}; }
+  explicit NoSink(const CancelFlag* cancel) : cancel_(cancel) {}
+  Result<void> write(std::string_view, uint64_t, std::span<const std::byte>) override {
+    return check_cancel(cancel_);
+  }
+
+ private:
+  const CancelFlag* cancel_;
 };
 
 Result<uint64_t> check_folder(const Artifact& artifact) {
@@ -32,11 +38,12 @@ Result<uint64_t> check_folder(const Artifact& artifact) {
 
 }  // namespace
 
-Result<Verification> verify(const std::filesystem::path& folder, const Progress& progress) {
+Result<Verification> verify(const std::filesystem::path& folder, const Progress& progress,
+                            unsigned threads, const CancelFlag* cancel) {
   TRY_ASSIGN(Artifact artifact, Artifact::open(folder, std::nullopt));
   TRY_ASSIGN(const uint64_t files, check_folder(artifact));
-  NoSink sink;
-  TRY(load(artifact, sink, progress));
+  NoSink sink(cancel);
+  TRY(load(artifact, sink, progress, threads));
   return Verification{std::move(artifact), files};
 }
 

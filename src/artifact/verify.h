@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "artifact/artifact.h"
+#include "base/cancel.h"
 
 namespace tandem::artifact {
 
@@ -13,7 +14,8 @@ struct Verification {
 };
 
 // All that Artifact::open and load check, and that the folder holds nothing else. An error is the
-// reason why not.
-Result<Verification> verify(const std::filesystem::path& folder, const Progress& progress = {});
+// reason why not. `threads` 0: one for each core.
+Result<Verification> verify(const std::filesystem::path& folder, const Progress& progress = {},
+                            unsigned threads = 0, const CancelFlag* cancel = nullptr);
 
 }  // namespace tandem::artifact

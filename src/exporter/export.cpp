@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/parallel.h"
 #include "exporter/metadata.h"
+#include "exporter/source_hashes.h"
 #include "exporter/weights.h"
 #include "spec/pair.h"
 #include "text/generation_config.h"
@@ -38,29 +38,10 @@ Result<Texts> read_texts(const std::filesystem::path& folder) {
   return texts;
 }
 
-Result<Digest> hash_file(const File& file) {
-  Sha256 hash;
-  std::vector<std::byte> buffer(std::min<uint64_t>(artifact::piece_bytes, file.size()));
-  for (uint64_t offset = 0; offset < file.size(); offset += buffer.size()) {
-    buffer.resize(std::min<uint64_t>(buffer.size(), file.size() - offset));
-    TRY(file.read(offset, buffer));
-    hash.update(buffer);
-  }
-  return hash.finish();
-}
-
 // All files that the artifact is made from, by name.
-Result<std::vector<BoundFile>> hash_sources(const std::filesystem::path& folder,
-                                            const Checkpoint& checkpoint, const Texts& texts,
-                                            unsigned threads) {
-  const std::vector<File>& files = checkpoint.files();
-  std::vector<Result<Digest>> digests(files.size());
-  parallel_for(
-      files.size(), 1,
-      [&](uint64_t begin, uint64_t end) {
-        for (uint64_t i = begin; i < end; ++i) digests[i] = hash_file(files[i]);
-      },
-      threads);
+Result<std::vector<BoundFile>> sources_of(const std::filesystem::path& folder,
+                                          const Checkpoint& checkpoint, const Texts& texts,
+                                          SourceHashes& hashes) {
   std::vector<BoundFile> sources = {bound(config_file, texts.config),
                                     bound(tokenizer_file, texts.tokenizer)};
   if (texts.chat_template) sources.push_back(bound(template_file, *texts.chat_template));
@@ -69,9 +50,9 @@ Result<std::vector<BoundFile>> hash_sources(const std::filesystem::path& folder,
     TRY_ASSIGN(const std::string index, read_text(folder, index_file));
     sources.push_back(bound(index_file, index));
   }
-  for (size_t i = 0; i < files.size(); ++i) {
-    TRY_ASSIGN(const Digest digest, digests[i]);
-    sources.push_back({checkpoint.file_names()[i], files[i].size(), digest});
+  TRY_ASSIGN(const std::vector<Digest> digests, hashes.get());
+  for (size_t i = 0; i < digests.size(); ++i) {
+    sources.push_back({checkpoint.file_names()[i], checkpoint.files()[i].size(), digests[i]});
   }
   std::sort(sources.begin(), sources.end(),
             [](const auto& a, const auto& b) { return a.file < b.file; });
@@ -107,11 +88,11 @@ Result<Assistant> open_assistant(const std::filesystem::path& folder, const Text
 }
 
 Result<artifact::ReceiptAssistant> assistant_receipt(const std::filesystem::path& folder,
-                                                     const Assistant& assistant, unsigned threads) {
+                                                     const Assistant& assistant,
+                                                     SourceHashes& hashes) {
   artifact::ReceiptAssistant receipt;
   receipt.config = sha256(spec::canonical_config(assistant.config));
-  TRY_ASSIGN(receipt.sources,
-             hash_sources(folder, *assistant.checkpoint, assistant.texts, threads));
+  TRY_ASSIGN(receipt.sources, sources_of(folder, *assistant.checkpoint, assistant.texts, hashes));
   receipt.ignored = assistant.binding.ignored;
   return receipt;
 }
@@ -155,24 +136,28 @@ Result<ExportReport> export_checkpoint(const std::filesystem::path& folder,
   }
   TRY(check_options(options.weights.recipe, tensors));
   TRY_ASSIGN(const std::string tokenizer, compile_tokenizer(texts, config));
-  TRY_ASSIGN(Publication publication, Publication::begin(out));
+  TRY_ASSIGN(Publication publication, Publication::begin(out, options.observer));
 
   Manifest manifest = begin_manifest(config, texts, tokenizer);
   manifest.input_bound = options.input_bound;
   if (options.context_bound) manifest.context_bound = *options.context_bound;
   if (assistant) manifest.mtp = artifact::Mtp{assistant->config, std::nullopt};
-  const unsigned threads = options.weights.threads;
   artifact::Receipt receipt;
   receipt.ignored = binding.ignored;
-  TRY_ASSIGN(receipt.sources, hash_sources(folder, checkpoint, texts, threads));
-  if (assistant) {
-    TRY_ASSIGN(receipt.assistant, assistant_receipt(*options.assistant, *assistant, threads));
-  }
+  SourceHashes hashes(checkpoint.files(), options.weights);
+  std::optional<SourceHashes> assistant_hashes;
+  if (assistant) assistant_hashes.emplace(assistant->checkpoint->files(), options.weights);
   TRY_ASSIGN(std::vector<TensorReport> reports,
              write_weights(tensors, options.weights, publication, manifest, progress));
+  TRY_ASSIGN(receipt.sources, sources_of(folder, checkpoint, texts, hashes));
+  if (assistant) {
+    TRY_ASSIGN(receipt.assistant,
+               assistant_receipt(*options.assistant, *assistant, *assistant_hashes));
+  }
   TRY_ASSIGN(const artifact::LoadPlan plan,
              make_load_plan(manifest, assistant ? artifact::View::mtp : artifact::View::plain));
-  TRY(publish(publication, manifest, texts, tokenizer, std::move(receipt)));
+  TRY(publish(publication, manifest, texts, tokenizer, std::move(receipt),
+              {options.weights.threads, options.weights.cancel}));
   return ExportReport{sha256(manifest_text(manifest)), plan.bytes, manifest.recipe,
                       std::move(reports), std::move(ignored)};
 }

@@ -17,6 +17,7 @@ struct ExportOptions {
   uint32_t input_bound = artifact::default_input_bound;
   // Default: 8960, or what the config allows if that is less.
   std::optional<uint32_t> context_bound;
+  PublicationObserver observer;
 };
 
 struct ExportReport {

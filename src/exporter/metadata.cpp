@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "artifact/verify.h"
 #include "base/error.h"
 #include "text/tokenizer.h"
 
@@ -17,6 +18,21 @@ Result<void> write_file(Publication& publication, std::string_view name, std::st
   TRY_ASSIGN(OutputFile file, publication.create(name));
   TRY(file.write(bytes));
   return file.close();
+}
+
+// Every byte of the staged folder, against its own hashes and what was meant to be written.
+Result<void> check_staged(const std::filesystem::path& folder, std::string_view manifest,
+                          std::string_view receipt, const PublishOptions& options) {
+  TRY_ASSIGN(const artifact::Verification staged,
+             artifact::verify(folder, {}, options.threads, options.cancel));
+  if (staged.artifact.digest() == sha256(manifest) &&
+      receipt_text(staged.artifact.receipt()) == receipt) {
+    return {};
+  }
+  return fail(ErrorCode::hash_mismatch,
+              "{}: {} and {} do not read back as they were written; check the disk, then export "
+              "again",
+              folder.string(), artifact::manifest_file, artifact::receipt_file);
 }
 
 }  // namespace
@@ -56,7 +72,8 @@ Manifest begin_manifest(const spec::Config& config, const Texts& texts,
 }
 
 Result<void> publish(Publication& publication, const Manifest& manifest, const Texts& texts,
-                     std::string_view tokenizer_table, artifact::Receipt receipt) {
+                     std::string_view tokenizer_table, artifact::Receipt receipt,
+                     const PublishOptions& options) {
   receipt.exporter = "tandem " TANDEM_VERSION;
   receipt.config = sha256(spec::canonical_config(manifest.config));
   receipt.recipe = manifest.recipe;
@@ -66,9 +83,14 @@ Result<void> publish(Publication& publication, const Manifest& manifest, const T
   if (texts.chat_template) TRY(write_file(publication, template_file, *texts.chat_template));
   if (texts.generation_config)
     TRY(write_file(publication, generation_file, *texts.generation_config));
-  TRY(write_file(publication, artifact::manifest_file, manifest_text(manifest)));
-  TRY(write_file(publication, artifact::receipt_file, receipt_text(receipt)));
-  return publication.commit();
+  const std::string manifest_bytes = manifest_text(manifest);
+  const std::string receipt_bytes = receipt_text(receipt);
+  TRY(write_file(publication, artifact::manifest_file, manifest_bytes));
+  TRY(write_file(publication, artifact::receipt_file, receipt_bytes));
+  return publication.commit([&](const std::filesystem::path& folder) -> Result<void> {
+    TRY(check_staged(folder, manifest_bytes, receipt_bytes, options));
+    return check_cancel(options.cancel);
+  });
 }
 
 }  // namespace tandem::exporter

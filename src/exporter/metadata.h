@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "artifact/receipt.h"
+#include "base/cancel.h"
 #include "base/publication.h"
 
 namespace tandem::exporter {
@@ -32,10 +33,15 @@ Result<std::string> compile_tokenizer(const Texts& texts, const spec::Config& co
 artifact::Manifest begin_manifest(const spec::Config& config, const Texts& texts,
                                   std::string_view tokenizer_table);
 
+struct PublishOptions {
+  unsigned threads = 0;                // 0: one for each core
+  const CancelFlag* cancel = nullptr;  // none: nobody ends it
+};
+
 // Writes the texts and the finished manifest, completes the receipt by all that follows from it,
-// and commits.
+// and commits what reads back from the disk as the artifact of exactly this manifest and receipt.
 Result<void> publish(Publication& publication, const artifact::Manifest& manifest,
                      const Texts& texts, std::string_view tokenizer_table,
-                     artifact::Receipt receipt);
+                     artifact::Receipt receipt, const PublishOptions& options);
 
 }  // namespace tandem::exporter

@@ -103,6 +103,7 @@ class RandomWriter {
     const Numbers drawn = numbers(tensor.type, tensor.columns);
     const uint64_t bytes = plane.bytes_per_row * tensor.rows;
     for (uint64_t offset = 0; offset < bytes; offset += chunk_bytes) {
+      TRY(check_cancel(options_.cancel));
       const std::span chunk = std::span(chunk_).first(std::min(chunk_bytes, bytes - offset));
       const auto fill_part = [&](uint64_t begin, uint64_t end) {
         fill(plane.dtype, drawn, key, offset + begin, chunk.subspan(begin, end - begin));
@@ -149,7 +150,8 @@ Result<SynthesizeReport> synthesize(const spec::Config& config, const std::files
   TRY_ASSIGN(const artifact::LoadPlan plan, make_load_plan(manifest));
   artifact::Receipt receipt;
   receipt.synthetic_seed = options.seed;
-  TRY(publish(publication, manifest, texts, tokenizer, std::move(receipt)));
+  TRY(publish(publication, manifest, texts, tokenizer, std::move(receipt),
+              {options.threads, options.cancel}));
   return SynthesizeReport{sha256(manifest_text(manifest)), plan.bytes};
 }
 

@@ -4,13 +4,15 @@
 #include <filesystem>
 
 #include "artifact/artifact.h"
+#include "base/cancel.h"
 #include "spec/config.h"
 
 namespace tandem::exporter {
 
 struct SynthesizeOptions {
   uint64_t seed = 1;
-  unsigned threads = 0;  // 0: one for each core
+  unsigned threads = 0;                // 0: one for each core
+  const CancelFlag* cancel = nullptr;  // none: nobody ends it
 };
 
 struct SynthesizeReport {

@@ -86,9 +86,11 @@ class TensorWriter {
     const bool has_scales = planes.size() > 1;
     const bool keep_scales = has_scales && planes[1].bytes <= options_.scale_bytes;
     std::vector<std::byte> scales;
+    if (keep_scales) scales.reserve(planes[1].bytes);
     RowReport report;
     uint64_t read_bytes = 0;
     const auto write_values = [&](const Band& band) -> Result<bool> {
+      TRY(check_cancel(options_.cancel));
       TRY(shard.write(band.values));
       if (keep_scales) scales.insert(scales.end(), band.scales.begin(), band.scales.end());
       report += band.report;
@@ -97,6 +99,7 @@ class TensorWriter {
       return true;
     };
     const auto write_scales = [&](const Band& band) -> Result<bool> {
+      TRY(check_cancel(options_.cancel));
       TRY(shard.write(band.scales));
       return true;
     };
@@ -118,12 +121,13 @@ class TensorWriter {
   uint64_t done_bytes_ = 0;  // of the tensors before
 };
 
-Result<bool> lies_on_q4_0_grid(const BoundTensor& tensor, unsigned threads) {
+Result<bool> lies_on_q4_0_grid(const BoundTensor& tensor, const WeightOptions& options) {
   bool exact = true;
   const auto check = [&](const Band& band) -> Result<bool> {
+    TRY(check_cancel(options.cancel));
     return exact = exact && band.report.exact;
   };
-  TRY(for_each_band(tensor, spec::WeightType::q4_0, threads, check));
+  TRY(for_each_band(tensor, spec::WeightType::q4_0, options.threads, check));
   return exact;
 }
 
@@ -166,7 +170,7 @@ Result<std::vector<TensorReport>> write_weights(const std::vector<BoundTensor>& 
                                                 Publication& publication, Manifest& manifest,
                                                 const artifact::Progress& progress) {
   const auto on_grid = [&](const BoundTensor& tensor) {
-    return lies_on_q4_0_grid(tensor, options.threads);
+    return lies_on_q4_0_grid(tensor, options);
   };
   if (manifest.mtp) {
     TRY_ASSIGN(manifest.mtp->token_ordering, certify_token_ordering(tensors));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "artifact/artifact.h"
+#include "base/cancel.h"
 #include "base/publication.h"
 #include "exporter/recipe.h"
 #include "exporter/shard_writer.h"
@@ -17,7 +18,8 @@ struct WeightOptions {
   uint64_t shard_bytes = 256 << 20;  // a shard takes no further tensor beyond this size
   uint64_t scale_bytes =
       256 << 20;  // scales kept in memory; a larger plane costs a second pass over its tensor
-  unsigned threads = 0;  // 0: one for each core
+  unsigned threads = 0;                // 0: one for each core
+  const CancelFlag* cancel = nullptr;  // of the whole export; none: nobody ends it
 };
 
 struct TensorReport {

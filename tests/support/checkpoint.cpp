@@ -12,6 +12,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "base/half.h"
 #include "spec/config.h"
@@ -292,6 +293,28 @@ void write_checkpoint(const std::filesystem::path& folder, std::string_view conf
 void write_checkpoint(const std::filesystem::path& folder, std::string_view config_json,
                       const CheckpointOptions& options) {
   write_checkpoint(folder, config_json, random_tensors(config_json, options), options.shards);
+}
+
+void write_zero_checkpoint(const std::filesystem::path& folder, std::string_view config_json) {
+  const auto config = spec::read_config(config_json, "config.json");
+  ASSERT_TRUE(config) << config.error().message;
+  write_checkpoint(folder, config_json, std::vector<CheckpointTensor>());
+  json header;
+  uint64_t end = 0;
+  for (const spec::Tensor& tensor : spec::tensors(*config)) {
+    for (const spec::Source& source : tensor.sources) {
+      json shape = {source.rows, source.columns};
+      if (tensor.tensor_class == spec::TensorClass::vector) shape = {source.columns};
+      const uint64_t begin = std::exchange(end, end + uint64_t{2} * source.rows * source.columns);
+      header["model." + source.name] = {
+          {"dtype", "BF16"}, {"shape", shape}, {"data_offsets", {begin, end}}};
+    }
+  }
+  const std::string text = header.dump();
+  const uint64_t length = text.size();
+  const std::filesystem::path path = folder / "model.safetensors";
+  write_file(path, std::string(reinterpret_cast<const char*>(&length), 8) + text);
+  std::filesystem::resize_file(path, 8 + length + end);
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -67,6 +67,9 @@ void write_checkpoint(const std::filesystem::path& folder, std::string_view conf
 void write_checkpoint(const std::filesystem::path& folder, std::string_view config_json,
                       const CheckpointOptions& options = {});
 
+// Writes a checkpoint folder whose weights are zeros that take no room on the disk, however many.
+void write_zero_checkpoint(const std::filesystem::path& folder, std::string_view config_json);
+
 // A new empty folder under the system's temporary folder, removed with its content at the end.
 class TemporaryFolder {
  public:
