@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <iostream>
 #include <memory>
@@ -16,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/generate_flags.h"
+#include "cli/interrupts.h"
 #include "cli/output.h"
 #include "cli/rounds.h"
 
@@ -33,25 +32,6 @@ struct Flags {
   EngineFlags engine;
   GenerateFlags generate;
   std::string system;
-};
-
-// Set by Ctrl-C.
-std::atomic<bool> interrupted = false;
-
-// While it lives, Ctrl-C sets `interrupted`, and reads of the terminal end with it.
-class Interrupts {
- public:
-  Interrupts() {
-    struct sigaction action = {};
-    action.sa_handler = [](int) { interrupted = true; };
-    sigaction(SIGINT, &action, &before_);
-  }
-  ~Interrupts() { sigaction(SIGINT, &before_, nullptr); }
-  Interrupts(const Interrupts&) = delete;
-  Interrupts& operator=(const Interrupts&) = delete;
-
- private:
-  struct sigaction before_ = {};
 };
 
 class Chat {
@@ -227,7 +207,7 @@ Result<void> run(const Flags& flags) {
     TRY(engine.encode_chat({&system, 1}));
   }
   std::optional<Interrupts> interrupts;  // without a terminal Ctrl-C ends the program
-  if (isatty(STDIN_FILENO) != 0) interrupts.emplace();
+  if (isatty(STDIN_FILENO) != 0) interrupts.emplace({SIGINT});
   return Chat(engine, std::move(session), options, flags.system).run();
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/interrupts.h"
 #include "cli/output.h"
 
 namespace tandem::cli {
@@ -74,6 +75,8 @@ Result<void> run(Flags flags) {
   TRY(read_types(flags, flags.options.weights.recipe));
   flags.options.context_bound = flags.context_bound;
   if (!flags.assistant.empty()) flags.options.assistant = flags.assistant;
+  const Interrupts interrupts(ending_signals);
+  flags.options.weights.cancel = &interrupted;
   TRY_ASSIGN(const exporter::ExportReport report,
              exporter::export_checkpoint(flags.checkpoint, flags.out, flags.options,
                                          progress_bar("exporting")));

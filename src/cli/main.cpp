@@ -1,5 +1,5 @@
 // The command line: picks the subcommand, and turns an error into a message and an exit status (1;
-// 2 for wrong usage).
+// 2 for wrong usage; as shells say it, 128 and the signal's number where one asked for the end).
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/interrupts.h"
 
 namespace tandem::cli {
 namespace {
@@ -37,7 +38,7 @@ Result<void> run(const Command& command) {
 int report(const Command& command, const Error& error) {
   std::fprintf(stderr, "tandem %s: %s [%s]\n", command.app->get_name().c_str(),
                error.message.c_str(), std::string(name(error.code)).c_str());
-  return 1;
+  return error.code == ErrorCode::cancelled ? 128 + interrupting_signal() : 1;
 }
 
 // A file that is opened in place of a closed standard stream would get what is printed.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/interrupts.h"
 #include "cli/numbers.h"
 #include "cli/output.h"
 #include "exporter/geometry.h"
@@ -20,8 +21,10 @@ struct Flags {
   exporter::SynthesizeOptions options;
 };
 
-Result<void> run(const Flags& flags) {
+Result<void> run(Flags flags) {
   TRY_ASSIGN(const spec::Config config, exporter::geometry(flags.geometry));
+  const Interrupts interrupts(ending_signals);
+  flags.options.cancel = &interrupted;
   TRY_ASSIGN(const exporter::SynthesizeReport report,
              exporter::synthesize(config, flags.out, flags.options, progress_bar("synthesizing")));
   fmt::print("{}: {} of random weights (seed {}), digest {}\n", flags.out, megabytes(report.bytes),
