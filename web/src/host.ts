@@ -164,16 +164,16 @@ class HostSession {
     before: Promise<unknown>,
   ): Promise<Generation> {
     const { low } = this;
+    let started = false;
     let ended: Generation | undefined;
     const abort = () => {
-      this.#abort = undefined;
+      this.#release(abort);
       if (!started) return;
       const text = low.abort();
       ended = low.generation();
       emit({ text, stats: ended.stats });
     };
-    let started = false;
-    this.#abort = abort;
+    if (!signal.aborted) this.#abort = abort;
     signal.addEventListener('abort', abort);
     try {
       await before;
@@ -187,8 +187,12 @@ class HostSession {
       return ended ?? low.generation();
     } finally {
       signal.removeEventListener('abort', abort);
-      if (this.#abort === abort) this.#abort = undefined;
+      this.#release(abort);
     }
+  }
+
+  #release(abort: () => void): void {
+    if (this.#abort === abort) this.#abort = undefined;
   }
 
   reset(): void {

@@ -1,0 +1,2 @@
+import { factory } from "./fake.mjs";
+export default factory("plain", false);
