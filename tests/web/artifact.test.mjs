@@ -1,20 +1,20 @@
 // What was verified once is kept, and what is kept is never believed.
-import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
-import { pattern, pieces, sha256 } from "./support/bytes.mjs";
-import { FakeFolder, installStorage } from "./support/folder.mjs";
-import { load } from "./support/package.mjs";
-import { serve } from "./support/server.mjs";
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import { pattern, pieces, sha256 } from './support/bytes.mjs';
+import { FakeFolder, installStorage } from './support/folder.mjs';
+import { load } from './support/package.mjs';
+import { serve } from './support/server.mjs';
 
-const { Artifact } = await load("artifact.js");
-const { clearCache, openCache } = await load("cache.js");
-const { openSource } = await load("source.js");
+const { Artifact } = await load('artifact.js');
+const { clearCache, openCache } = await load('cache.js');
+const { openSource } = await load('source.js');
 
 const shard = pattern(10_000);
-const ranges = pieces("shard", shard, 1000);
+const ranges = pieces('shard', shard, 1000);
 let server, root, warnings;
 before(async () => {
-  server = await serve({}, new Map([["/m/shard", shard]]));
+  server = await serve({}, new Map([['/m/shard', shard]]));
 });
 after(() => server.close());
 beforeEach(() => {
@@ -27,7 +27,7 @@ beforeEach(() => {
 async function open(options = {}) {
   return new Artifact(openSource(`${server.origin}/m`), {
     cache: await openCache(),
-    warn: (message) => warnings.push(message),
+    warn: message => warnings.push(message),
     retry: { attempts: 0, pauseMs: 1 },
     ...options,
   });
@@ -41,36 +41,30 @@ async function loadAll(artifact, wanted = ranges) {
   return Buffer.concat(parts);
 }
 
-const cached = async () =>
-  (await root.getDirectoryHandle("tandem-pieces")).entries;
+const cached = async () => (await root.getDirectoryHandle('tandem-pieces')).entries;
 
-test("the second load asks for nothing", async () => {
+test('the second load asks for nothing', async () => {
   assert.deepEqual(await loadAll(await open()), Buffer.from(shard));
-  assert.deepEqual(
-    [...(await cached()).keys()].sort(),
-    ranges.map((range) => range.sha256).sort(),
-  );
+  assert.deepEqual([...(await cached()).keys()].sort(), ranges.map(range => range.sha256).sort());
   server.requests.length = 0;
   assert.deepEqual(await loadAll(await open()), Buffer.from(shard));
   assert.equal(server.requests.length, 0);
 });
 
-test("a load that was interrupted goes on with the pieces that it has", async () => {
+test('a load that was interrupted goes on with the pieces that it has', async () => {
   Object.assign(server.faults, { cut: 5500, cuts: 1 });
-  await assert.rejects(open().then(loadAll), { code: "io" });
+  await assert.rejects(open().then(loadAll), { code: 'io' });
   assert.equal((await cached()).size, 5);
   server.requests.length = 0;
   assert.deepEqual(await loadAll(await open()), Buffer.from(shard));
-  assert.deepEqual(server.requests, [
-    { path: "/m/shard", range: "bytes=5000-" },
-  ]);
+  assert.deepEqual(server.requests, [{ path: '/m/shard', range: 'bytes=5000-' }]);
 });
 
 for (const [what, damage] of [
-  ["zeros", (bytes) => bytes.fill(0)],
-  ["one changed bit", (bytes) => ((bytes[500] ^= 1), bytes)],
-  ["half of it", (bytes) => bytes.subarray(0, 500)],
-  ["nothing", () => new Uint8Array(0)],
+  ['zeros', bytes => bytes.fill(0)],
+  ['one changed bit', bytes => ((bytes[500] ^= 1), bytes)],
+  ['half of it', bytes => bytes.subarray(0, 500)],
+  ['nothing', () => new Uint8Array(0)],
 ]) {
   test(`an entry that holds ${what} is fetched again`, async () => {
     await loadAll(await open());
@@ -79,14 +73,12 @@ for (const [what, damage] of [
     entries.set(name, damage(entries.get(name).slice()));
     server.requests.length = 0;
     assert.deepEqual(await loadAll(await open()), Buffer.from(shard));
-    assert.deepEqual(server.requests, [
-      { path: "/m/shard", range: "bytes=3000-" },
-    ]);
+    assert.deepEqual(server.requests, [{ path: '/m/shard', range: 'bytes=3000-' }]);
     assert.equal(sha256(entries.get(name)), name);
   });
 }
 
-test("a full quota is one warning, and the load goes on", async () => {
+test('a full quota is one warning, and the load goes on', async () => {
   root.quota = 3500;
   assert.deepEqual(await loadAll(await open()), Buffer.from(shard));
   assert.equal((await cached()).size, 3);
@@ -94,55 +86,45 @@ test("a full quota is one warning, and the load goes on", async () => {
   assert.match(warnings[0], /not kept.*QuotaExceededError/);
 });
 
-test("a damaged download is tried once more, then refused", async () => {
+test('a damaged download is tried once more, then refused', async () => {
   let damaged = 1;
-  server.faults.change = (path, bytes) =>
-    damaged-- > 0 ? bytes.map((byte) => byte ^ 1) : bytes;
-  assert.deepEqual(
-    await loadAll(await open(), [ranges[0]]),
-    Buffer.from(shard.subarray(0, 1000)),
-  );
+  server.faults.change = (path, bytes) => (damaged-- > 0 ? bytes.map(byte => byte ^ 1) : bytes);
+  assert.deepEqual(await loadAll(await open(), [ranges[0]]), Buffer.from(shard.subarray(0, 1000)));
 
-  server.faults.change = (path, bytes) => bytes.map((byte) => byte ^ 1);
+  server.faults.change = (path, bytes) => bytes.map(byte => byte ^ 1);
   await assert.rejects(loadAll(await open(), [ranges[1]]), {
-    code: "hash_mismatch",
-    message: new RegExp(
-      `shard of .*expected sha256 ${ranges[1].sha256}, found`,
-    ),
+    code: 'hash_mismatch',
+    message: new RegExp(`shard of .*expected sha256 ${ranges[1].sha256}, found`),
   });
   assert.ok(!(await cached()).has(ranges[1].sha256));
 });
 
-test("without a cache nothing is kept", async () => {
-  assert.deepEqual(
-    await loadAll(await open({ cache: undefined })),
-    Buffer.from(shard),
-  );
+test('without a cache nothing is kept', async () => {
+  assert.deepEqual(await loadAll(await open({ cache: undefined })), Buffer.from(shard));
   assert.equal((await cached()).size, 0);
 });
 
-test("pieces of the same bytes are kept once", async () => {
-  server.files.set("/m/zeros", new Uint8Array(5000));
-  await loadAll(await open(), pieces("zeros", new Uint8Array(5000), 1000));
+test('pieces of the same bytes are kept once', async () => {
+  server.files.set('/m/zeros', new Uint8Array(5000));
+  await loadAll(await open(), pieces('zeros', new Uint8Array(5000), 1000));
   assert.equal((await cached()).size, 1);
 });
 
-test("clearing the cache empties it, twice", async () => {
+test('clearing the cache empties it, twice', async () => {
   await loadAll(await open());
   await clearCache();
   await clearCache();
   assert.equal((await openCache()).has(ranges[0].sha256), false);
 });
 
-test("a manifest beyond all measure is refused", async () => {
-  const endless = () =>
-    new ReadableStream({ pull: (c) => c.enqueue(new Uint8Array(1 << 20)) });
+test('a manifest beyond all measure is refused', async () => {
+  const endless = () => new ReadableStream({ pull: c => c.enqueue(new Uint8Array(1 << 20)) });
   const artifact = new Artifact({
-    name: "endless",
+    name: 'endless',
     open: async () => endless(),
   });
   await assert.rejects(artifact.manifest(), {
-    code: "malformed_artifact",
+    code: 'malformed_artifact',
     message: /67108864/,
   });
 });

@@ -1,27 +1,29 @@
 // The API over an engine without a GPU: what reaches the engine, and how answers begin and end.
-import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
-import { pattern, pieces, sha256 } from "./support/bytes.mjs";
-import { installStorage } from "./support/folder.mjs";
-import { load } from "./support/package.mjs";
-import { serve } from "./support/server.mjs";
-import { calls } from "./support/fake_engine/fake.mjs";
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import { pattern, pieces, sha256 } from './support/bytes.mjs';
+import { installStorage } from './support/folder.mjs';
+import { load } from './support/package.mjs';
+import { serve } from './support/server.mjs';
+import { calls } from './support/fake_engine/fake.mjs';
 
-const { Tandem, TandemError } = await load("index.js");
+const { Tandem, TandemError } = await load('index.js');
 
-const engine = new URL("support/fake_engine/", import.meta.url);
-const tokenizer = new TextEncoder().encode("the tokenizer");
+const engine = new URL('support/fake_engine/', import.meta.url);
+const tokenizer = new TextEncoder().encode('the tokenizer');
 const shard = pattern(10_000);
+const hashes = (bytes, size) => pieces('', bytes, size).map(range => range.sha256);
 const manifest = {
   views: { plain: {}, mtp: {} },
   tokenizer: {
-    file: "tokenizer.bin",
+    file: 'tokenizer.bin',
     bytes: tokenizer.length,
     sha256: sha256(tokenizer),
   },
-  ranges: pieces("shard", shard, 4096),
+  piece_bytes: 4096,
+  shards: [{ file: 'shard', bytes: shard.length, pieces: hashes(shard, 4096) }],
 };
-const json = (value) => new TextEncoder().encode(JSON.stringify(value));
+const json = value => new TextEncoder().encode(JSON.stringify(value));
 
 let server;
 before(async () => {
@@ -32,30 +34,29 @@ beforeEach(() => {
   installStorage();
   calls.length = 0;
   server.files.clear();
-  server.files.set("/m/manifest.json", json(manifest));
-  server.files.set("/m/tokenizer.bin", tokenizer);
-  server.files.set("/m/shard", shard);
+  server.files.set('/m/manifest.json', json(manifest));
+  server.files.set('/m/tokenizer.bin', tokenizer);
+  server.files.set('/m/shard', shard);
 });
 
-const open = (options) =>
-  Tandem.load(`${server.origin}/m`, { engine, worker: false, ...options });
+const open = options => Tandem.load(`${server.origin}/m`, { engine, worker: false, ...options });
 async function all(generation) {
   const parts = [];
   for await (const piece of generation) parts.push(piece);
   return parts;
 }
 
-test("an artifact with an assistant is loaded into the module that drafts", async () => {
+test('an artifact with an assistant is loaded into the module that drafts', async () => {
   const progress = [];
-  const model = await open({ onProgress: (event) => progress.push(event) });
+  const model = await open({ onProgress: event => progress.push(event) });
   assert.deepEqual(model.engine, {
-    version: "0.1.0",
-    target: "mtp",
+    version: '0.1.0',
+    target: 'mtp',
     profile: false,
   });
-  assert.equal(calls[0].tokenizer, "the tokenizer");
+  assert.equal(calls[0].tokenizer, 'the tokenizer');
   assert.deepEqual(progress.at(-1), {
-    phase: "weights",
+    phase: 'weights',
     done: 10_000,
     total: 10_000,
   });
@@ -63,99 +64,81 @@ test("an artifact with an assistant is loaded into the module that drafts", asyn
 });
 
 for (const [what, options, views, expected] of [
-  ["mtp: off", { mtp: "off" }, manifest.views, ["plain", false, 0]],
-  ["no assistant", {}, { plain: {} }, ["plain", false, undefined]],
-  ["one draft", { drafts: 1, mtp: "on" }, manifest.views, ["mtp", false, 1]],
-  [
-    "profile",
-    { profile: true, mtp: "off" },
-    manifest.views,
-    ["plain", true, 0],
-  ],
+  ['mtp: off', { mtp: 'off' }, manifest.views, ['plain', false, 0]],
+  ['no assistant', {}, { plain: {} }, ['plain', false, undefined]],
+  ['one draft', { drafts: 1, mtp: 'on' }, manifest.views, ['mtp', false, 1]],
+  ['profile', { profile: true, mtp: 'off' }, manifest.views, ['plain', true, 0]],
 ]) {
   test(`the module and its drafts for ${what}`, async () => {
-    server.files.set("/m/manifest.json", json({ ...manifest, views }));
+    server.files.set('/m/manifest.json', json({ ...manifest, views }));
     await open(options);
-    assert.deepEqual(
-      [calls[0].target, calls[0].profile, calls[0].options.drafts],
-      expected,
-    );
+    assert.deepEqual([calls[0].target, calls[0].profile, calls[0].options.drafts], expected);
   });
 }
 
 for (const [what, change, options, code] of [
+  ['mtp: on without an assistant', { views: { plain: {} } }, { mtp: 'on' }, 'invalid_argument'],
+  ['no views', { views: undefined }, {}, 'malformed_artifact'],
+  ['no tokenizer', { tokenizer: undefined }, {}, 'malformed_artifact'],
   [
-    "mtp: on without an assistant",
-    { views: { plain: {} } },
-    { mtp: "on" },
-    "invalid_argument",
-  ],
-  ["no views", { views: undefined }, {}, "malformed_artifact"],
-  ["no tokenizer", { tokenizer: undefined }, {}, "malformed_artifact"],
-  [
-    "another tokenizer",
-    { tokenizer: { ...manifest.tokenizer, sha256: "b".repeat(64) } },
+    'another tokenizer',
+    { tokenizer: { ...manifest.tokenizer, sha256: 'b'.repeat(64) } },
     {},
-    "hash_mismatch",
+    'hash_mismatch',
   ],
   [
-    "another shard",
-    { ranges: [{ ...manifest.ranges[0], sha256: "b".repeat(64) }] },
+    'another shard',
+    { shards: [{ ...manifest.shards[0], pieces: ['b'.repeat(64)] }] },
     {},
-    "hash_mismatch",
+    'hash_mismatch',
   ],
   [
-    "a shard that is not there",
-    { ranges: [{ ...manifest.ranges[0], file: "x" }] },
+    'a shard that is not there',
+    { shards: [{ ...manifest.shards[0], file: 'x' }] },
     {},
-    "not_found",
+    'not_found',
   ],
-  [
-    "a folder without engine",
-    {},
-    { engine: new URL("nowhere/", import.meta.url) },
-    "not_found",
-  ],
+  ['a folder without engine', {}, { engine: new URL('nowhere/', import.meta.url) }, 'not_found'],
 ]) {
   test(`${what} is refused`, async () => {
-    server.files.set("/m/manifest.json", json({ ...manifest, ...change }));
+    server.files.set('/m/manifest.json', json({ ...manifest, ...change }));
     await assert.rejects(
       open(options),
-      (error) => error instanceof TandemError && error.code === code,
+      error => error instanceof TandemError && error.code === code,
     );
   });
 }
 
-test("a manifest that is no JSON or not there is refused", async () => {
-  server.files.set("/m/manifest.json", new TextEncoder().encode("<html>"));
-  await assert.rejects(open(), { code: "malformed_json" });
-  server.files.delete("/m/manifest.json");
+test('a manifest that is no JSON or not there is refused', async () => {
+  server.files.set('/m/manifest.json', new TextEncoder().encode('<html>'));
+  await assert.rejects(open(), { code: 'malformed_json' });
+  server.files.delete('/m/manifest.json');
   await assert.rejects(open(), {
-    code: "not_found",
+    code: 'not_found',
     message: /manifest\.json does not exist/,
   });
 });
 
-test("a device of the caller needs the calling thread", async () => {
+test('a device of the caller needs the calling thread', async () => {
   await assert.rejects(open({ worker: true, device: {} }), {
-    code: "invalid_argument",
+    code: 'invalid_argument',
   });
   await open({ worker: undefined, device: { mine: true } });
   assert.deepEqual(calls[0].options.device, { mine: true });
 });
 
-test("a load ends where its signal says so", async () => {
+test('a load ends where its signal says so', async () => {
   const controller = new AbortController();
   const onProgress = () => controller.abort();
   await assert.rejects(open({ signal: controller.signal, onProgress }), {
-    name: "AbortError",
+    name: 'AbortError',
   });
   await assert.rejects(open({ signal: AbortSignal.abort() }), {
-    name: "AbortError",
+    name: 'AbortError',
   });
 });
 
-test("a plan reads the manifest alone", async () => {
+test('a plan reads the manifest alone', async () => {
   server.requests.length = 0;
   const plan = await Tandem.plan(`${server.origin}/m`, {
     engine,
@@ -164,155 +147,147 @@ test("a plan reads the manifest alone", async () => {
   });
   assert.equal(plan.context, 50);
   assert.deepEqual(
-    server.requests.map((request) => request.path),
-    ["/m/manifest.json"],
+    server.requests.map(request => request.path),
+    ['/m/manifest.json'],
   );
 });
 
-test("pieces make the text, and the result has the rest", async () => {
-  const model = await open({ mtp: "off" });
-  const generation = model.session().generate("one two three");
-  assert.deepEqual(await all(generation), ["one ", "two ", "three"]);
+test('pieces make the text, and the result has the rest', async () => {
+  const model = await open({ mtp: 'off' });
+  const generation = model.session().generate('one two three');
+  assert.deepEqual(await all(generation), ['one ', 'two ', 'three']);
   const { text, stop, stats } = await generation.result;
-  assert.deepEqual({ text, stop }, { text: "one two three", stop: "stop_id" });
+  assert.deepEqual({ text, stop }, { text: 'one two three', stop: 'stop_id' });
   assert.equal(stats.rounds, 3);
   assert.deepEqual(generation.stats, stats);
 });
 
-test("a result needs no loop over its pieces, and pieces may be read late", async () => {
-  const generation = (await open())
-    .session()
-    .generate([{ role: "user", content: "one two" }]);
-  assert.equal((await generation.result).text, "one two");
-  assert.equal((await all(generation)).join(""), "one two");
+test('a result needs no loop over its pieces, and pieces may be read late', async () => {
+  const generation = (await open()).session().generate([{ role: 'user', content: 'one two' }]);
+  assert.equal((await generation.result).text, 'one two');
+  assert.equal((await all(generation)).join(''), 'one two');
 });
 
-test("options reach the engine in its own words", async () => {
+test('options reach the engine in its own words', async () => {
   const session = (await open()).session();
-  await session.generate("a", {
+  await session.generate('a', {
     maxTokens: 3,
     temperature: 0.5,
     topK: 4,
     seed: 2n ** 60n,
-    stop: "end",
-    mtp: "auto",
+    stop: 'end',
+    mtp: 'auto',
     minP: undefined,
   }).result;
   assert.deepEqual(calls.at(-1).start, {
     maxTokens: 3,
     sampling: { temperature: 0.5, topK: 4, seed: 2n ** 60n },
-    stopStrings: ["end"],
-    mtp: "automatic",
+    stopStrings: ['end'],
+    mtp: 'automatic',
   });
 });
 
-test("leaving the loop aborts, and the session goes on", async () => {
+test('leaving the loop aborts, and the session goes on', async () => {
   const session = (await open()).session();
-  const generation = session.generate("huge");
+  const generation = session.generate('huge');
   for await (const piece of generation) if (piece) break;
-  assert.equal((await generation.result).stop, "aborted");
-  assert.equal((await session.generate("one two").result).text, "one two");
+  assert.equal((await generation.result).stop, 'aborted');
+  assert.equal((await session.generate('one two').result).text, 'one two');
 });
 
-test("an abort before the first token, and twice, gives an empty answer", async () => {
+test('an abort before the first token, and twice, gives an empty answer', async () => {
   const session = (await open()).session();
-  const aborted = session.generate("huge", { signal: AbortSignal.abort() });
-  const generation = session.generate("huge");
+  const aborted = session.generate('huge', { signal: AbortSignal.abort() });
+  const generation = session.generate('huge');
   generation.abort();
   generation.abort();
   for (const { result } of [aborted, generation]) {
     assert.deepEqual(await result.then(({ text, stop }) => ({ text, stop })), {
-      text: "",
-      stop: "aborted",
+      text: '',
+      stop: 'aborted',
     });
   }
 });
 
-test("an answer may be asked for as soon as the one before was aborted", async () => {
+test('an answer may be asked for as soon as the one before was aborted', async () => {
   const session = (await open()).session();
-  const first = session.generate("huge");
+  const first = session.generate('huge');
   await first[Symbol.asyncIterator]().next();
   first.abort();
-  assert.equal((await session.generate("one two").result).text, "one two");
-  assert.equal((await first.result).stop, "aborted");
+  assert.equal((await session.generate('one two').result).text, 'one two');
+  assert.equal((await first.result).stop, 'aborted');
 });
 
-test("a second answer beside one that is being written is refused", async () => {
+test('a second answer beside one that is being written is refused', async () => {
   const session = (await open()).session();
-  const first = session.generate("one two three four five");
-  await assert.rejects(session.generate("six").result, {
-    code: "invalid_argument",
+  const first = session.generate('one two three four five');
+  await assert.rejects(session.generate('six').result, {
+    code: 'invalid_argument',
   });
-  assert.equal((await first.result).text, "one two three four five");
+  assert.equal((await first.result).text, 'one two three four five');
 });
 
-test("sessions answer side by side", async () => {
+test('sessions answer side by side', async () => {
   const model = await open();
-  const answers = ["one two three", "four five six"].map((prompt) =>
+  const answers = ['one two three', 'four five six'].map(prompt =>
     model.session().generate(prompt),
   );
-  assert.deepEqual(
-    await Promise.all(
-      answers.map(async (answer) => (await answer.result).text),
-    ),
-    ["one two three", "four five six"],
-  );
+  assert.deepEqual(await Promise.all(answers.map(async answer => (await answer.result).text)), [
+    'one two three',
+    'four five six',
+  ]);
 });
 
-test("an error comes once, from the loop and from the result", async () => {
-  const session = (await open({ mtp: "off" })).session();
-  const generation = session.generate("one lose two");
+test('an error comes once, from the loop and from the result', async () => {
+  const session = (await open({ mtp: 'off' })).session();
+  const generation = session.generate('one lose two');
   await assert.rejects(all(generation), {
-    name: "TandemError",
-    code: "device_lost",
+    name: 'TandemError',
+    code: 'device_lost',
   });
-  await assert.rejects(generation.result, { code: "device_lost" });
-  await assert.rejects(session.generate("").result, {
-    code: "invalid_argument",
+  await assert.rejects(generation.result, { code: 'device_lost' });
+  await assert.rejects(session.generate('').result, {
+    code: 'invalid_argument',
   });
 });
 
-test("an error that nobody looks at is not unhandled", async () => {
-  (await open()).session().generate("");
-  await new Promise((resolve) => setTimeout(resolve, 20));
+test('an error that nobody looks at is not unhandled', async () => {
+  (await open()).session().generate('');
+  await new Promise(resolve => setTimeout(resolve, 20));
 });
 
-test("reset empties the timeline and ends an answer", async () => {
+test('reset empties the timeline and ends an answer', async () => {
   const session = (await open()).session();
-  const generation = session.generate("huge");
+  const generation = session.generate('huge');
   await generation[Symbol.asyncIterator]().next();
   await session.reset();
-  assert.equal((await generation.result).stop, "aborted");
+  assert.equal((await generation.result).stop, 'aborted');
   assert.deepEqual(await session.ids(), []);
 });
 
-test("sessions take their buffers with them", async () => {
+test('sessions take their buffers with them', async () => {
   const model = await open();
   const sessions = [model.session(), model.session()];
-  for (const session of sessions) await session.generate("one").result;
+  for (const session of sessions) await session.generate('one').result;
   assert.equal((await model.census()).buffers, 12);
   await sessions[0].close();
-  await assert.rejects(sessions[0].generate("one").result, {
-    code: "invalid_argument",
+  await assert.rejects(sessions[0].generate('one').result, {
+    code: 'invalid_argument',
   });
   assert.equal((await model.census()).buffers, 11);
 });
 
-test("a model that was disposed of aborts its answers and takes no more", async () => {
+test('a model that was disposed of aborts its answers and takes no more', async () => {
   const model = await open();
   const session = model.session();
-  const generation = session.generate("huge");
+  const generation = session.generate('huge');
   await generation[Symbol.asyncIterator]().next();
   await model.dispose();
   await model.dispose();
-  assert.equal((await generation.result).stop, "aborted");
-  for (const late of [
-    session.generate("one").result,
-    model.encode("one"),
-    model.session().ids(),
-  ]) {
+  assert.equal((await generation.result).stop, 'aborted');
+  for (const late of [session.generate('one').result, model.encode('one'), model.session().ids()]) {
     await assert.rejects(late, {
-      code: "invalid_argument",
+      code: 'invalid_argument',
       message: /disposed/,
     });
   }

@@ -1,5 +1,5 @@
 // One answer as it is written: its pieces to iterate over, its figures so far, and its result.
-import type { Piece } from './host.js';
+import type { Piece } from './host_session.js';
 import type { GenerateStats, Generation as Result } from './types.js';
 
 export class Generation implements AsyncIterable<string> {

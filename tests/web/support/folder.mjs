@@ -9,7 +9,7 @@ export class FakeFolder {
 
   async getDirectoryHandle(name, { create } = {}) {
     if (!this.entries.has(name)) {
-      if (!create) throw new DOMException(name, "NotFoundError");
+      if (!create) throw new DOMException(name, 'NotFoundError');
       const folder = new FakeFolder();
       folder.quota = this.quota;
       this.entries.set(name, folder);
@@ -19,7 +19,7 @@ export class FakeFolder {
 
   async getFileHandle(name, { create } = {}) {
     if (!this.entries.has(name)) {
-      if (!create) throw new DOMException(name, "NotFoundError");
+      if (!create) throw new DOMException(name, 'NotFoundError');
       this.entries.set(name, new Uint8Array(0));
     }
     return {
@@ -29,20 +29,15 @@ export class FakeFolder {
   }
 
   async removeEntry(name) {
-    if (!this.entries.delete(name))
-      throw new DOMException(name, "NotFoundError");
+    if (!this.entries.delete(name)) throw new DOMException(name, 'NotFoundError');
   }
 
   #writable(name) {
     let written = new Uint8Array(0);
     return {
-      write: async (bytes) => {
-        const used = [...this.entries.values()].reduce(
-          (sum, entry) => sum + entry.length,
-          0,
-        );
-        if (used + bytes.length > this.quota)
-          throw new DOMException("full", "QuotaExceededError");
+      write: async bytes => {
+        const used = [...this.entries.values()].reduce((sum, entry) => sum + entry.length, 0);
+        if (used + bytes.length > this.quota) throw new DOMException('full', 'QuotaExceededError');
         written = bytes.slice();
       },
       close: async () => void this.entries.set(name, written),
@@ -52,7 +47,7 @@ export class FakeFolder {
 
 /** Gives this process an origin's private file system; returns its root. */
 export function installStorage(root = new FakeFolder()) {
-  Object.defineProperty(globalThis, "navigator", {
+  Object.defineProperty(globalThis, 'navigator', {
     value: { storage: { getDirectory: async () => root } },
     configurable: true,
   });

@@ -1,16 +1,16 @@
 // A static server for tests, which counts, and misbehaves where it is told to.
-import { createServer } from "node:http";
-import { readFile } from "node:fs/promises";
-import { extname } from "node:path";
+import { createServer } from 'node:http';
+import { readFile } from 'node:fs/promises';
+import { extname } from 'node:path';
 
 const types = {
-  ".css": "text/css",
-  ".html": "text/html; charset=utf-8",
-  ".js": "text/javascript",
-  ".json": "application/json",
-  ".svg": "image/svg+xml",
-  ".wasm": "application/wasm",
-  ".webmanifest": "application/manifest+json",
+  '.css': 'text/css',
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript',
+  '.json': 'application/json',
+  '.svg': 'image/svg+xml',
+  '.wasm': 'application/wasm',
+  '.webmanifest': 'application/manifest+json',
 };
 
 /**
@@ -29,17 +29,15 @@ export async function serve(mounts = {}, files = new Map()) {
   async function find(path) {
     if (files.has(path)) return files.get(path);
     const mount = Object.keys(mounts)
-      .filter((prefix) => path.startsWith(prefix))
+      .filter(prefix => path.startsWith(prefix))
       .sort((a, b) => b.length - a.length)[0];
-    if (!mount || path.includes("..")) return undefined;
-    const name = path.slice(mount.length) || "index.html";
-    return readFile(new URL(name, mounts[mount])).catch(() => undefined);
+    if (!mount || path.includes('..')) return undefined;
+    return readFile(new URL(path.slice(mount.length), mounts[mount])).catch(() => undefined);
   }
 
   const server = createServer(async (request, response) => {
-    const path = decodeURIComponent(
-      new URL(request.url, "http://localhost").pathname,
-    );
+    const { pathname } = new URL(request.url, 'http://localhost');
+    const path = decodeURIComponent(pathname).replace(/\/$/, '/index.html');
     requests.push({ path, range: request.headers.range });
     const file = faults.status?.[path] ? undefined : await find(path);
     if (!file) {
@@ -47,29 +45,23 @@ export async function serve(mounts = {}, files = new Map()) {
       return;
     }
     const range =
-      faults.ranges === false
-        ? null
-        : /^bytes=(\d+)-$/.exec(request.headers.range ?? "");
+      faults.ranges === false ? null : /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
     const begin = range ? Number(range[1]) : 0;
     let body = file.subarray(begin);
     response.writeHead(range ? 206 : 200, {
-      "Content-Type": types[extname(path)] ?? "application/octet-stream",
-      "Content-Length": body.length,
-      "Access-Control-Allow-Origin": "*",
-      "Cross-Origin-Opener-Policy": "same-origin",
-      "Cross-Origin-Embedder-Policy": "require-corp",
-      "Cross-Origin-Resource-Policy": "cross-origin",
+      'Content-Type': types[extname(path)] ?? 'application/octet-stream',
+      'Content-Length': body.length,
+      'Access-Control-Allow-Origin': '*',
+      'Cross-Origin-Opener-Policy': 'same-origin',
+      'Cross-Origin-Embedder-Policy': 'require-corp',
+      'Cross-Origin-Resource-Policy': 'cross-origin',
       ...(range && {
-        "Content-Range": `bytes ${begin}-${file.length - 1}/${file.length}`,
+        'Content-Range': `bytes ${begin}-${file.length - 1}/${file.length}`,
       }),
       ...faults.headers,
     });
     body = faults.change?.(path, body, begin) ?? body;
-    if (
-      faults.cut !== undefined &&
-      body.length > faults.cut &&
-      faults.cuts-- > 0
-    ) {
+    if (faults.cut !== undefined && body.length > faults.cut && faults.cuts-- > 0) {
       bytesSent += faults.cut;
       response.write(body.subarray(0, faults.cut), () => response.destroy());
       return;
@@ -77,7 +69,7 @@ export async function serve(mounts = {}, files = new Map()) {
     bytesSent += body.length;
     response.end(body);
   });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
   return {
     origin: `http://localhost:${server.address().port}`,
     faults,
@@ -86,7 +78,7 @@ export async function serve(mounts = {}, files = new Map()) {
     bytesSent: () => bytesSent,
     close() {
       server.closeAllConnections();
-      return new Promise((resolve) => server.close(resolve));
+      return new Promise(resolve => server.close(resolve));
     },
   };
 }

@@ -1,2 +1,2 @@
-import { factory } from "./fake.mjs";
-export default factory("mtp", false);
+import { factory } from './fake.mjs';
+export default factory('mtp', false);

@@ -1,2 +1,2 @@
-import { factory } from "./fake.mjs";
-export default factory("mtp", true);
+import { factory } from './fake.mjs';
+export default factory('mtp', true);

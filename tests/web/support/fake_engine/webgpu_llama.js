@@ -1,2 +1,2 @@
-import { factory } from "./fake.mjs";
-export default factory("plain", false);
+import { factory } from './fake.mjs';
+export default factory('plain', false);
