@@ -1,4 +1,5 @@
 // A small plot of a conversation: tokens per second of each answer, and the acceptance of its drafts.
+import { make } from './dom.js';
 import type { Sample } from './meter.js';
 
 export interface Line {
@@ -9,7 +10,12 @@ export interface Line {
 const width = 480;
 const height = 120;
 const left = 34;
-const bottom = 16;
+const bottom = 12;
+const keys: [className: string, text: string][] = [
+  ['rate plain', 'plain, tokens/s'],
+  ['rate mtp', 'MTP, tokens/s'],
+  ['acceptance', 'drafts accepted, 0 to 100 %'],
+];
 const namespace = 'http://www.w3.org/2000/svg';
 
 /** Draws lines one after the other. Says the same in words for those who cannot see it. */
@@ -51,10 +57,7 @@ export function drawPlot(figure: HTMLElement, lines: Line[]): void {
     begin += samples.length;
   }
 
-  svg.append(...key(left, 'rate plain', 'plain, tokens/s'));
-  svg.append(...key(left + 130, 'rate mtp', 'MTP, tokens/s'));
-  svg.append(...key(left + 250, 'acceptance', 'drafts accepted, 0 to 100 %'));
-  figure.replaceChildren(svg);
+  figure.replaceChildren(svg, ...keys.map(key));
 }
 
 function inWords(lines: Line[]): string {
@@ -73,12 +76,12 @@ export function niceCeiling(value: number): number {
   return power * [1, 2, 5, 10].find(step => step * power >= value)!;
 }
 
-function key(x: number, className: string, text: string): SVGElement[] {
-  const y = height - 5;
-  return [
-    node('line', { class: className, x1: x, x2: x + 18, y1: y, y2: y }),
-    label(x + 23, y + 4, 'start', text),
-  ];
+function key([className, text]: [string, string]): HTMLElement {
+  const sample = node('svg', { viewBox: '0 0 18 8', 'aria-hidden': 'true' });
+  sample.append(node('line', { class: className, x1: 0, x2: 18, y1: 4, y2: 4 }));
+  const entry = make('span', 'key', text);
+  entry.prepend(sample);
+  return entry;
 }
 
 function label(x: number, y: number, anchor: string, text: string): SVGElement {

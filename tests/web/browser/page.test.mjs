@@ -4,20 +4,13 @@ import { readFile } from 'node:fs/promises';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { launch, openPage } from '../support/browser.mjs';
 import { sha256 } from '../support/bytes.mjs';
-import { canonical, fakeEngineFiles, fakeRelease } from '../support/fake_release.mjs';
-import { serve } from '../support/server.mjs';
+import { serveFakeSite, site } from '../support/fake_site.mjs';
 
-const site = new URL('../../../build/web-site/', import.meta.url);
 const screenshots = process.env.TANDEM_SCREENSHOTS;
 let server, browser, context, page;
 
 before(async () => {
-  const files = new Map();
-  const engine = fakeEngineFiles();
-  for (const [name, bytes] of engine) files.set(`/tandem/engine/${name}`, bytes);
-  const manifest = await readFile(new URL('atlas/manifest.json', site));
-  files.set('/release.json', Buffer.from(canonical(fakeRelease(engine, sha256(manifest)))));
-  server = await serve({ '/': site }, files);
+  server = await serveFakeSite();
   browser = await launch();
 });
 after(async () => {
