@@ -1,0 +1,42 @@
+// The built page and package with the real engine, and a blank page to drive it from.
+import { launch, openPage } from './browser.mjs';
+import { site } from './fake_site.mjs';
+import { readmeExample } from './example.mjs';
+import { serve } from './server.mjs';
+
+export async function startEngine() {
+  const example = Buffer.from(await readmeExample());
+  const blank = Buffer.from('<!doctype html><link rel="icon" href="icon.svg">');
+  const server = await serve(
+    { '/': site },
+    new Map([
+      ['/blank.html', blank],
+      ['/example.html', example],
+    ]),
+  );
+  const browser = await launch();
+  const context = await browser.newContext();
+  return {
+    server,
+    context,
+    open: (path = '/blank.html') => openPage(context, `${server.origin}${path}`),
+    async close() {
+      await browser.close();
+      await server.close();
+    },
+  };
+}
+
+/** Loads the atlas as `window.model` and sets `window.generate(ids, options)`, which gives the result. */
+export async function loadAtlas(page, options = {}) {
+  page.setDefaultTimeout(300_000);
+  return page.evaluate(async options => {
+    const { Tandem } = await import('/tandem/index.js');
+    window.Tandem = Tandem;
+    window.model = await Tandem.load('/atlas', options);
+    window.generate = (session, ids, options) =>
+      session.generate(Uint32Array.from(ids), { ignoreEos: true, temperature: 0, ...options })
+        .result;
+    return { info: window.model.info, engine: window.model.engine };
+  }, options);
+}
