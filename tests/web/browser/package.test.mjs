@@ -195,6 +195,22 @@ test('a worker that cannot start is an error', async () => {
   assert.deepEqual([code, /worker\.js/.test(message)], ['internal', true]);
 });
 
+test('a model has a worker of its own, which ends with it', async () => {
+  await page.evaluate(async () => {
+    const { Tandem } = await import('/tandem/index.js');
+    window.model = await Tandem.load('/atlas');
+  });
+  const [worker] = page.workers();
+  await Promise.all([worker.waitForEvent('close'), page.evaluate(() => window.model.dispose())]);
+
+  const [next] = await Promise.all([
+    page.waitForEvent('worker'),
+    page.evaluate(() => import('/tandem/index.js').then(m => m.Tandem.load('/no').catch(() => {}))),
+  ]);
+  if (page.workers().includes(next)) await next.waitForEvent('close');
+  assert.deepEqual(page.workers(), []);
+});
+
 test('a break in the loop over a worker ends the answer there', async () => {
   const result = await page.evaluate(async () => {
     const { Tandem } = await import('/tandem/index.js');
