@@ -81,6 +81,12 @@ for (const [what, change, options, code] of [
   ['no views', { views: undefined }, {}, 'malformed_artifact'],
   ['no tokenizer', { tokenizer: undefined }, {}, 'malformed_artifact'],
   [
+    'a tokenizer beyond all measure',
+    { tokenizer: { ...manifest.tokenizer, bytes: 2 ** 40 } },
+    {},
+    'malformed_artifact',
+  ],
+  [
     'another tokenizer',
     { tokenizer: { ...manifest.tokenizer, sha256: 'b'.repeat(64) } },
     {},
@@ -112,6 +118,8 @@ for (const [what, change, options, code] of [
 test('a manifest that is no JSON or not there is refused', async () => {
   server.files.set('/m/manifest.json', new TextEncoder().encode('<html>'));
   await assert.rejects(open(), { code: 'malformed_json' });
+  Object.assign(server.faults, { cut: 3, cuts: 1 });
+  await assert.rejects(open(), { code: 'io', message: /manifest\.json of .* broke off/ });
   server.files.delete('/m/manifest.json');
   await assert.rejects(open(), {
     code: 'not_found',
@@ -285,7 +293,11 @@ test('a model that was disposed of aborts its answers and takes no more', async 
   await model.dispose();
   await model.dispose();
   assert.equal((await generation.result).stop, 'aborted');
-  for (const late of [session.generate('one').result, model.encode('one'), model.session().ids()]) {
+  for (const late of [
+    session.generate('one').result,
+    model.encode('one'),
+    model.session().generate('one').result,
+  ]) {
     await assert.rejects(late, {
       code: 'invalid_argument',
       message: /disposed/,

@@ -135,7 +135,7 @@ function setModel(next: Model | undefined): void {
   const status = byId('status');
   if (next) {
     const { info, engine } = next;
-    const build = engine.profile ? ', kernel times' : '';
+    const build = engine.profile ? ' with kernel times' : '';
     status.textContent = `${engine.target === 'mtp' ? 'MTP' : 'Plain'} engine${build} on ${info.adapter}, loaded in ${Math.round(info.loadMs)} ms, compiled in ${Math.round(info.compileMs)} ms`;
   } else {
     status.textContent = 'No model is loaded.';

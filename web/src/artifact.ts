@@ -4,13 +4,11 @@ import { Download, type Retry } from './download.js';
 import { TandemError } from './errors.js';
 import { sha256 } from './sha256.js';
 import type { Cache } from './cache.js';
-import type { Source } from './source.js';
+import { readWhole, type Source } from './source.js';
 import type { Range, Shards } from '../low_level.js';
 
 /** Told once what went wrong with the cache; the load goes on without it. */
 export type Warn = (message: string) => void;
-
-const manifestLimit = 64 << 20;
 
 export class Artifact implements Shards {
   readonly #download: Download;
@@ -32,7 +30,8 @@ export class Artifact implements Shards {
 
   /** manifest.json, which binds all other files. */
   async manifest(signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
-    return this.#whole('manifest.json', signal);
+    const name = 'manifest.json';
+    return readWhole(await this.source.open(name, 0, signal), `${name} of ${this.source.name}`);
   }
 
   /** A range, verified here: the tokenizer's file, which the engine takes as bytes. */
@@ -50,23 +49,6 @@ export class Artifact implements Shards {
         `${range.file} of ${this.source.name}: expected sha256 ${range.sha256}, found ${found}`,
       );
     }
-  }
-
-  async #whole(name: string, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
-    const body = await this.source.open(name, 0, signal);
-    const chunks: Uint8Array<ArrayBuffer>[] = [];
-    let bytes = 0;
-    for await (const chunk of body) {
-      bytes += chunk.length;
-      if (bytes > manifestLimit) {
-        throw new TandemError(
-          'malformed_artifact',
-          `${name} of ${this.source.name}: expected at most ${manifestLimit} bytes, found more`,
-        );
-      }
-      chunks.push(chunk);
-    }
-    return new Uint8Array(await new Blob(chunks).arrayBuffer());
   }
 
   async read(range: Range, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {

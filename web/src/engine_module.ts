@@ -1,6 +1,6 @@
 // Gets one of the engine's modules: which of the four, verified by release.json where there is one.
 import { TandemError } from './errors.js';
-import { absolute } from './source.js';
+import { absolute, openUrl, readWhole } from './source.js';
 import { checkFile, moduleFile, parseRelease, type Release, type Target } from './release.js';
 import type { Engine, EngineOptions } from '../low_level.js';
 
@@ -70,9 +70,6 @@ async function importFactory(url: string): Promise<Factory> {
 }
 
 async function fetchFile(url: URL, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
-  const response = await fetch(url, { signal: signal ?? null }).catch((error: Error) => {
-    throw error.name === 'AbortError' ? error : new TandemError('io', `${url}: ${error.message}`);
-  });
-  if (!response.ok) throw new TandemError('not_found', `${url}: HTTP ${response.status}`);
-  return new Uint8Array(await response.arrayBuffer());
+  const body = await openUrl(url, 0, { cache: 'no-cache', signal: signal ?? null });
+  return readWhole(body, url.href);
 }

@@ -55,6 +55,8 @@ interface ManifestHead {
   tokenizer: { file: string; bytes: number; sha256: string };
 }
 
+const tokenizerLimit = 256 << 20;
+
 function head(manifest: Uint8Array): ManifestHead {
   let json: Partial<ManifestHead> | null;
   try {
@@ -63,7 +65,7 @@ function head(manifest: Uint8Array): ManifestHead {
     throw new TandemError('malformed_json', `manifest.json: ${(error as Error).message}`);
   }
   const { file, bytes } = json?.tokenizer ?? {};
-  if (typeof json?.views !== 'object' || typeof file !== 'string' || !Number.isSafeInteger(bytes)) {
+  if (typeof json?.views !== 'object' || typeof file !== 'string' || !(bytes! <= tokenizerLimit)) {
     throw new TandemError(
       'malformed_artifact',
       'manifest.json: expected an artifact with views and a tokenizer; see docs/artifact.md',

@@ -44,25 +44,47 @@ class UrlSource implements Source {
     this.name = base.href;
   }
 
+  // Verified pieces go to a cache of our own, so the browser need not keep a second copy of gigabytes.
   async open(file: string, begin: number, signal?: AbortSignal): Promise<Body> {
     const url = new URL(this.name);
     url.pathname += encodeURIComponent(file);
-    const response = await this.#fetch(url, begin, signal);
-    if (!response.ok || !response.body) throw httpError(url, response.status);
-    const first = response.status === 206 ? firstByte(response, begin) : 0;
-    return first === begin ? response.body : response.body.pipeThrough(skip(begin - first));
+    return openUrl(url, begin, { cache: 'no-store', signal: signal ?? null });
   }
+}
 
-  // Verified pieces go to a cache of our own, so the browser need not keep a second copy of gigabytes.
-  async #fetch(url: URL, begin: number, signal?: AbortSignal) {
-    const headers: HeadersInit = begin > 0 ? { Range: `bytes=${begin}-` } : {};
-    try {
-      return await fetch(url, { headers, cache: 'no-store', signal: signal ?? null });
-    } catch (error) {
-      if (isAbort(error)) throw error;
-      throw new TandemError('io', `${url}: ${(error as Error).message}`);
+/** The bytes at a URL from `begin` on. Errors: not_found, io, and the signal's own. */
+export async function openUrl(url: URL, begin: number, options: RequestInit): Promise<Body> {
+  const headers: HeadersInit = begin > 0 ? { Range: `bytes=${begin}-` } : {};
+  const response = await fetch(url, { ...options, headers }).catch((error: unknown) => {
+    throw isAbort(error) ? error : new TandemError('io', `${url}: ${(error as Error).message}`);
+  });
+  if (!response.ok || !response.body) throw httpError(url, response.status);
+  const first = response.status === 206 ? firstByte(response, begin) : 0;
+  return first === begin ? response.body : response.body.pipeThrough(skip(begin - first));
+}
+
+const wholeLimit = 64 << 20;
+
+/** All of a small file: a manifest, a module. Errors: malformed_artifact beyond 64 MiB, io, the signal's own. */
+export async function readWhole(body: Body, name: string): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of body) {
+      bytes += chunk.length;
+      if (bytes > wholeLimit) {
+        throw new TandemError(
+          'malformed_artifact',
+          `${name}: expected at most ${wholeLimit} bytes, found more`,
+        );
+      }
+      chunks.push(chunk);
     }
+  } catch (error) {
+    if (error instanceof TandemError || isAbort(error)) throw error;
+    throw new TandemError('io', `${name} broke off at byte ${bytes}: ${(error as Error).message}`);
   }
+  return new Uint8Array(await new Blob(chunks).arrayBuffer());
 }
 
 function httpError(url: URL, status: number): TandemError {

@@ -124,17 +124,17 @@ export class Session {
 
   /** Empties the timeline at once; the next answer is as in a new session. */
   async reset(): Promise<void> {
-    await this.#channel.call('reset', { session: await this.#opened() });
+    if (this.#id) await this.#channel.call('reset', { session: await this.#id });
   }
 
   /** The timeline: the last prompt and what was generated after it. */
   async ids(): Promise<number[]> {
-    return this.#channel.call('ids', { session: await this.#opened() });
+    return this.#id ? this.#channel.call('ids', { session: await this.#id }) : [];
   }
 
   /** Profile builds: the times of each kernel since the last call. */
   async times(): Promise<KernelTime[]> {
-    return this.#channel.call('times', { session: await this.#opened() });
+    return this.#id ? this.#channel.call('times', { session: await this.#id }) : [];
   }
 
   /** Frees its KV cache. */
@@ -143,7 +143,10 @@ export class Session {
   }
 
   #opened(): Promise<number> {
-    return (this.#id ??= this.#channel.call('session', undefined));
+    return (this.#id ??= this.#channel.call('session', undefined).catch((error: unknown) => {
+      this.#id = undefined;
+      throw error;
+    }));
   }
 }
 
