@@ -143,8 +143,12 @@ void widen(std::string_view dtype, const std::byte* bytes, std::span<float> valu
     std::memcpy(values.data(), bytes, values.size_bytes());
     return;
   }
-  if (dtype == "BF16") widen_each<uint16_t>(bytes, values, from_bf16);
-  if (dtype == "F16") widen_each<uint16_t>(bytes, values, from_half);
+  if (dtype == "BF16") {
+    widen_each<uint16_t>(bytes, values, [](uint16_t bits) { return from_bf16(bits); });
+  }
+  if (dtype == "F16") {
+    widen_each<uint16_t>(bytes, values, [](uint16_t bits) { return from_half(bits); });
+  }
   const auto id = [](auto value) { return static_cast<float>(value); };
   if (dtype == "I32") widen_each<int32_t>(bytes, values, id);
   if (dtype == "I64") widen_each<int64_t>(bytes, values, id);

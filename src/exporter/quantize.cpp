@@ -34,57 +34,68 @@ Scale make_scale(float d, RowReport& report) {
   return {half, stored, d != 0 ? 1 / d : 0};
 }
 
+// Loops over a block have a fixed length and no early end, so that compilers make vectors of them.
+using Block = std::span<const float, block_columns>;
+
 // The first weight of largest magnitude, with its sign; NaN or infinite if any weight is.
 // Magnitudes are compared as integers, whose order is the same and holds for NaN, too.
-float extreme(std::span<const float> block) {
-  int32_t largest = 0;
+float extreme(Block block) {
+  int32_t positive = 0, negative = 0;  // the largest magnitude of each sign
   for (const float x : block) {
-    const int32_t magnitude = std::bit_cast<int32_t>(x) & 0x7fffffff;
-    largest = magnitude > largest ? magnitude : largest;
+    const int32_t bits = std::bit_cast<int32_t>(x), magnitude = bits & 0x7fffffff;
+    positive = std::max(positive, bits);
+    negative = std::max(negative, bits < 0 ? magnitude : 0);
   }
-  for (const float x : block) {
-    if ((std::bit_cast<int32_t>(x) & 0x7fffffff) == largest) return x;
-  }
-  return 0;
+  const float largest = std::bit_cast<float>(std::max(positive, negative));
+  if (positive != negative) return positive > negative ? largest : -largest;
+  const auto is_largest = [&](float x) { return std::abs(x) == largest; };
+  const auto first = std::find_if(block.begin(), block.end(), is_largest);
+  return first == block.end() ? largest : *first;
 }
 
-void convert_q4_0(std::span<const float> block, std::byte* quants, std::byte* scale_out,
-                  RowReport& report) {
+// Whether all weights are stored as they are given.
+bool all_equal(Block block, float scale, const int32_t (&quants)[block_columns]) {
+  int32_t different = 0;
+  for (uint32_t i = 0; i < block_columns; ++i)
+    different |= scale * static_cast<float>(quants[i]) != block[i] ? 1 : 0;
+  return different == 0;
+}
+
+void convert_q4_0(Block block, std::byte* quants, std::byte* scale_out, RowReport& report) {
   const float largest = extreme(block);
   if (!std::isfinite(largest)) {
     report.finite = false;
     return;
   }
   const Scale scale = make_scale(largest / -8, report);
-  uint8_t q[block_columns];
-  bool exact = true;
-  for (uint32_t i = 0; i < block_columns; ++i) {
-    q[i] = static_cast<uint8_t>(std::min(15, static_cast<int>(block[i] * scale.reciprocal + 8.5f)));
-    exact &= scale.stored * static_cast<float>(q[i] - 8) == block[i];
-  }
+  int32_t q[block_columns];
+  for (uint32_t i = 0; i < block_columns; ++i)
+    q[i] = std::min(15, static_cast<int32_t>(block[i] * scale.reciprocal + 8.5f)) - 8;
   for (uint32_t i = 0; i < block_columns / 2; ++i) {
-    quants[i] = static_cast<std::byte>(q[i] | q[i + block_columns / 2] << 4);
+    quants[i] = static_cast<std::byte>((q[i] + 8) | (q[i + block_columns / 2] + 8) << 4);
   }
   std::memcpy(scale_out, &scale.half, sizeof(scale.half));
-  report.exact = report.exact && exact;
+  report.exact = report.exact && all_equal(block, scale.stored, q);
 }
 
-void convert_q8_0(std::span<const float> block, std::byte* quants, std::byte* scale_out,
-                  RowReport& report) {
+void convert_q8_0(Block block, std::byte* quants, std::byte* scale_out, RowReport& report) {
   const float largest = extreme(block);
   if (!std::isfinite(largest)) {
     report.finite = false;
     return;
   }
   const Scale scale = make_scale(std::abs(largest) / 127, report);
-  bool exact = true;
+  int32_t q[block_columns];
   for (uint32_t i = 0; i < block_columns; ++i) {
-    const float rounded = std::round(block[i] * scale.reciprocal);
-    quants[i] = static_cast<std::byte>(static_cast<int8_t>(rounded));
-    exact &= scale.stored * rounded == block[i];
+    const float steps = block[i] * scale.reciprocal;
+    const int32_t whole = static_cast<int32_t>(steps);
+    const float rest = steps - static_cast<float>(whole);
+    q[i] = whole + (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0);
   }
+  for (uint32_t i = 0; i < block_columns; ++i)
+    quants[i] = static_cast<std::byte>(static_cast<int8_t>(q[i]));
   std::memcpy(scale_out, &scale.half, sizeof(scale.half));
-  report.exact = report.exact && exact;
+  report.exact = report.exact && all_equal(block, scale.stored, q);
 }
 
 uint16_t normal_half(float x, RowReport& report) {
@@ -131,13 +142,13 @@ RowReport convert_row(spec::WeightType type, std::span<const float> row,
   switch (type) {
     case spec::WeightType::q4_0:
       for (size_t b = 0; b < blocks; ++b) {
-        convert_q4_0(row.subspan(b * block_columns, block_columns), &values[b * block_columns / 2],
+        convert_q4_0(Block(&row[b * block_columns], block_columns), &values[b * block_columns / 2],
                      &scales[b * 2], report);
       }
       break;
     case spec::WeightType::q8_0:
       for (size_t b = 0; b < blocks; ++b) {
-        convert_q8_0(row.subspan(b * block_columns, block_columns), &values[b * block_columns],
+        convert_q8_0(Block(&row[b * block_columns], block_columns), &values[b * block_columns],
                      &scales[b * 2], report);
       }
       break;
