@@ -27,7 +27,12 @@ class Child {
   explicit Child(const Work& work) : id_(fork()) {
     if (id_ == 0) _exit(work());
   }
-  void kill() const { ::kill(id_, SIGKILL); }
+  void kill(int signal = SIGKILL) const { ::kill(id_, signal); }
+  bool has_ended() const {
+    siginfo_t info = {};
+    return waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid == id_;
+  }
   Ending wait() const {
     int status = 0;
     rusage usage = {};
