@@ -9,8 +9,8 @@ earlier run; everything else in them, and every tensor, is computed.
     tools/golden.py --checkpoint CHECKPOINT --assistant ASSISTANT --check
         compares with the files of --cases
 
-CHECKPOINT and ASSISTANT are the Hugging Face folders of the atlas and of its assistant. Needs
-torch 2.11 and transformers 5.17.
+CHECKPOINT and ASSISTANT are the Hugging Face folders of the atlas and of its assistant; `--only
+geometry` and `--only gemma3` need neither. Needs torch 2.11 and transformers 5.17.
 """
 
 import argparse
@@ -24,6 +24,8 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 import transformers
+from transformers.models.gemma3.configuration_gemma3 import Gemma3TextConfig
+from transformers.models.gemma3.modeling_gemma3 import Gemma3ForCausalLM, Gemma3RMSNorm
 from transformers.models.gemma4.configuration_gemma4 import Gemma4TextConfig
 from transformers.models.gemma4.modeling_gemma4 import Gemma4ForCausalLM
 from transformers.models.gemma4_assistant.configuration_gemma4_assistant import Gemma4AssistantConfig
@@ -56,7 +58,7 @@ class Recorder:
         with torch.no_grad():
             output = model.model(input_ids=ids, use_cache=False, return_shared_kv_states=True)
             self.final = output.last_hidden_state[0]
-            self.shared_kv = output.shared_kv_states
+            self.shared_kv = getattr(output, "shared_kv_states", None)  # none in Gemma 3
             self.logits = model(input_ids=ids, use_cache=False).logits[0]
         for hook in hooks:
             hook.remove()
@@ -259,6 +261,9 @@ def fill_with_hashes(model, seed):
               if name != "lm_head.weight" and value.is_floating_point()}
     for name, shape in shapes.items():
         state[name].copy_(torch.from_numpy(hashed_weight(name, shape, seed)))
+    for module in model.modules():
+        if isinstance(module, Gemma3RMSNorm):
+            module.weight.data -= 1  # which it adds again
     return shapes
 
 
@@ -267,9 +272,9 @@ def eager(model_class, config):
     return model_class(config).to(torch.float32).eval()
 
 
-def geometry_case(case, tensors):
+def geometry_case(case, model_class, config_class, tensors):
     name, seed, positions = case["name"], case["seed"], case["positions"]
-    model = eager(Gemma4ForCausalLM, Gemma4TextConfig(**case["constructor"]))
+    model = eager(model_class, config_class(**case["constructor"]))
     shapes = fill_with_hashes(model, seed)
     ids = torch.from_numpy(hashed_ids(case["n_tokens"], model.config.vocab_size, seed))[None]
     run = Recorder(model, ids)
@@ -312,10 +317,18 @@ def assistant_case(target_case, case, target, run, tensors):
             "drafts": [int(row.argmax()) for row in logits], "tensors": shapes}
 
 
-def make_geometry(cases, _arguments):
+def make_cases(cases, model_class, config_class):
     tensors = {}
-    made = [geometry_case(case, tensors) for case in cases["cases"]]
+    made = [geometry_case(case, model_class, config_class, tensors) for case in cases["cases"]]
     return {**provenance(), "weights": cases["weights"], "cases": made}, tensors
+
+
+def make_geometry(cases, _arguments):
+    return make_cases(cases, Gemma4ForCausalLM, Gemma4TextConfig)
+
+
+def make_gemma3(cases, _arguments):
+    return make_cases(cases, Gemma3ForCausalLM, Gemma3TextConfig)
 
 
 # ---- tokenizer ----
@@ -399,14 +412,16 @@ def write(name, index, tensors, folder):
 
 
 MAKERS = {"target": make_target, "mtp": make_mtp, "geometry": make_geometry,
-          "tokenizer": make_tokenizer}
+          "gemma3": make_gemma3, "tokenizer": make_tokenizer}
+
+WITHOUT_CHECKPOINT = ("geometry", "gemma3")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkpoint", type=pathlib.Path, required=True)
-    parser.add_argument("--assistant", type=pathlib.Path, required=True)
+    parser.add_argument("--checkpoint", type=pathlib.Path)
+    parser.add_argument("--assistant", type=pathlib.Path)
     parser.add_argument("--cases", type=pathlib.Path, help="where the cases are (tests/golden)",
                         default=pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden")
     parser.add_argument("--out", type=pathlib.Path, help="the folder to write to")
@@ -415,6 +430,8 @@ def main():
     arguments = parser.parse_args()
     if not arguments.out and not arguments.check:
         parser.error("say --out FOLDER, --check, or both")
+    if arguments.only not in WITHOUT_CHECKPOINT and not (arguments.checkpoint and arguments.assistant):
+        parser.error("say --checkpoint and --assistant")
 
     agrees = True
     for name in [arguments.only] if arguments.only else MAKERS:

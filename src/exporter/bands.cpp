@@ -54,6 +54,9 @@ class RowConverter {
       TRY(tensor_.checkpoint->read(*first.source, first.row * row_bytes, raw_));
       for (uint64_t i = 0; i < count; ++i, ++r) {
         widen(first.source->dtype, &raw_[i * row_bytes], row_);
+        if (tensor_.row.offset != 0) {
+          for (float& value : row_) value += tensor_.row.offset;
+        }
         const uint64_t at = r - begin;
         const RowReport report =
             convert_row(type_, row_, {values + at * value_stride, value_stride},

@@ -50,6 +50,10 @@ gpu::View Recording::vector(uint32_t layer, std::string_view tensor) const {
   return weights_.vector(fmt::format("layers.{}.{}", layer, tensor));
 }
 
+gpu::View Recording::scalar(uint32_t layer) const {
+  return config_.scales_layers() ? vector(layer, "scalar") : gpu::View{};
+}
+
 gpu::View Recording::next_norm(uint32_t layer) const {
   return layer + 1 < config_.layers.size() ? vector(layer + 1, "attention_norm")
                                            : weights_.vector("final_norm");
@@ -158,6 +162,8 @@ Result<void> Recording::attention(gpu::CommandList& commands, const RowSet& rows
                                          .rotated_pairs = shape.rope.rotated_pairs,
                                          .owns_kv = owns_kv,
                                          .key_is_value = shape.key_is_value,
+                                         .norms_values = config_.norms_values(),
+                                         .query_scale = static_cast<float>(config_.query_scale()),
                                          .epsilon = static_cast<float>(config_.rms_norm_epsilon),
                                          .step = step(rows),
                                          .qkv = view(rows, "qkv"),
@@ -196,7 +202,7 @@ Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint
   // The per-layer part, where there is one, ends the layer instead.
   const bool ends_layer = config_.per_layer_input == 0;
   return add_norm(commands, rows, vector(layer, "post_mlp_norm"),
-                  ends_layer ? vector(layer, "scalar") : gpu::View{},
+                  ends_layer ? scalar(layer) : gpu::View{},
                   ends_layer ? next_norm(layer) : gpu::View{});
 }
 
@@ -208,7 +214,7 @@ Result<void> Recording::per_layer(gpu::CommandList& commands, const RowSet& rows
              view(rows, "per_layer_inputs").part(layer * stride, bytes)));
   TRY(linear(commands, rows, weights(layer, "per_layer_output"), ops::Epilogue::none,
              view(rows, "per_layer_gate"), view(rows, "delta")));
-  return add_norm(commands, rows, vector(layer, "post_per_layer_norm"), vector(layer, "scalar"),
+  return add_norm(commands, rows, vector(layer, "post_per_layer_norm"), scalar(layer),
                   next_norm(layer));
 }
 

@@ -1,5 +1,5 @@
 // Records the target's methods from operators: which kernels run on which buffers, in which order.
-// The formulas are those of Hugging Face transformers' gemma4 model.
+// The formulas are those of Hugging Face transformers' gemma4 and gemma3 models.
 #pragma once
 
 #include <functional>
@@ -66,6 +66,8 @@ class Recording {
   ops::KvCache kv(uint32_t layer) const;
   const ops::Matrix& weights(uint32_t layer, std::string_view tensor) const;
   gpu::View vector(uint32_t layer, std::string_view tensor) const;
+  // What a layer's output is multiplied by, if anything.
+  gpu::View scalar(uint32_t layer) const;
   // The norm that reads h after layer `layer`: the next layer's first, or the final one.
   gpu::View next_norm(uint32_t layer) const;
 

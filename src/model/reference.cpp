@@ -79,6 +79,9 @@ class ReferenceSequence : public HiddenSequence {
   Floats vector(uint32_t index, std::string_view tensor) const {
     return weights_.row(name(index, tensor));
   }
+  float scalar(uint32_t index) const {
+    return config_.scales_layers() ? vector(index, "scalar")[0] : 1;
+  }
   Floats next_norm(uint32_t index) const {
     return index + 1 < config_.layers.size() ? vector(index + 1, "attention_norm")
                                              : weights_.row("final_norm");
@@ -176,7 +179,9 @@ void ReferenceSequence::attention(uint32_t index, Rows& rows) {
                            .owns_kv = owns_kv,
                            .key_is_value = shape.key_is_value,
                            .epsilon = config_.rms_norm_epsilon,
-                           .rope = shape.rope},
+                           .rope = shape.rope,
+                           .norms_values = config_.norms_values(),
+                           .query_scale = config_.query_scale()},
                           rows.position, rows.count, qkv, vector(index, "q_norm"),
                           owns_kv ? vector(index, "k_norm") : Floats{}, q, cache(index));
   Floats attended(q.size());
@@ -191,7 +196,7 @@ void ReferenceSequence::mlp(uint32_t index, Rows& rows) const {
   const Floats gated = linear(name(index, "gate_up"), ops::Epilogue::gelu_pair, rows, rows.normed);
   const Floats delta = linear(name(index, "down"), ops::Epilogue::none, rows, gated);
   const bool ends_layer = config_.per_layer_input == 0;
-  add_norm(rows, delta, vector(index, "post_mlp_norm"), ends_layer ? vector(index, "scalar")[0] : 1,
+  add_norm(rows, delta, vector(index, "post_mlp_norm"), ends_layer ? scalar(index) : 1,
            ends_layer ? next_norm(index) : Floats{});
 }
 
@@ -200,8 +205,7 @@ void ReferenceSequence::per_layer(uint32_t index, Rows& rows) const {
   const Floats gated = linear(name(index, "per_layer_gate"), ops::Epilogue::gelu_times, rows,
                               rows.h, std::span(rows.per_layer_inputs).subspan(index * size, size));
   const Floats delta = linear(name(index, "per_layer_output"), ops::Epilogue::none, rows, gated);
-  add_norm(rows, delta, vector(index, "post_per_layer_norm"), vector(index, "scalar")[0],
-           next_norm(index));
+  add_norm(rows, delta, vector(index, "post_per_layer_norm"), scalar(index), next_norm(index));
 }
 
 // KV-shared layers write no KV, so only the row that the head reads needs them.

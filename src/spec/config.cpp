@@ -1,5 +1,5 @@
 // Reads and writes the geometry of a Gemma 4 text model and of its assistant in Hugging Face's
-// config.json form.
+// config.json form, and finds which family a config is of.
 #include "spec/config.h"
 
 #include <algorithm>
@@ -8,180 +8,53 @@
 #include <cmath>
 #include <map>
 
-#include "base/json.h"
+#include "spec/config_fields.h"
 
 namespace tandem::spec {
 namespace {
 
-// Bounds far beyond any Gemma, so that products of two sizes fit 32 bits where the registry and
-// the kernels form them.
-constexpr uint32_t max_vocabulary = 1u << 24;
-constexpr uint32_t max_width = 1u << 20;
-constexpr uint32_t max_heads = 1024;
-constexpr uint32_t max_head_dim = 4096;
-constexpr uint32_t max_layers = 1024;
-constexpr uint32_t max_positions = 1u << 28;
-
 // What a missing layer_types means: every 6th layer and the last are full.
 constexpr uint32_t default_full_period = 6;
-
-// Keys that do not change what the model computes at inference.
-constexpr std::string_view harmless_keys[] = {"_name_or_path",
-                                              "architectures",
-                                              "attention_dropout",
-                                              "chunk_size_feed_forward",
-                                              "dtype",
-                                              "id2label",
-                                              "initializer_range",
-                                              "label2id",
-                                              "output_attentions",
-                                              "output_hidden_states",
-                                              "problem_type",
-                                              "return_dict",
-                                              "torch_dtype",
-                                              "transformers_version",
-                                              "use_cache"};
 
 // Keys of experts, without meaning while enable_moe_block is false.
 constexpr std::string_view expert_keys[] = {"moe_intermediate_size", "top_k_experts"};
 
 // Keys of a multimodal config that concern images, audio and video only.
-constexpr std::string_view multimodal_keys[] = {"audio_config",
-                                                "audio_token_id",
-                                                "boa_token_id",
-                                                "boi_token_id",
-                                                "eoa_token_id",
-                                                "eoa_token_index",
-                                                "eoi_token_id",
-                                                "image_token_id",
-                                                "video_token_id",
-                                                "vision_config",
-                                                "vision_soft_tokens_per_image"};
+constexpr std::string_view multimodal_keys[] = {
+    "audio_config",    "audio_token_id",    "boa_token_id",
+    "boi_token_id",    "boi_token_index",   "eoa_token_id",
+    "eoa_token_index", "eoi_token_id",      "eoi_token_index",
+    "image_token_id",  "image_token_index", "mm_tokens_per_image",
+    "video_token_id",  "vision_config",     "vision_soft_tokens_per_image"};
 
 // Whose layers a config describes: an assistant's own no K/V.
 enum class Part { target, assistant };
 
-template <class T>
-tl::unexpected<Error> contradiction(const std::string& first, const T& first_value,
-                                    const std::string& second, const T& second_value) {
-  return fail(ErrorCode::bad_value, "{} is {}, but {} is {}: they contradict each other", first,
-              first_value, second, second_value);
-}
-
-Result<uint32_t> checked_size(uint32_t size, const std::string& where, uint32_t smallest,
-                              uint32_t largest, uint32_t multiple) {
-  if (size < smallest || size > largest) {
-    return fail(ErrorCode::bad_value, "{}: expected {} to {}, found {}", where, smallest, largest,
-                size);
-  }
-  if (size % multiple != 0) {
-    return fail(ErrorCode::unsupported, "{}: expected a multiple of {}, found {}", where, multiple,
-                size);
-  }
-  return size;
-}
-
-Result<uint32_t> read_size(JsonObject& object, std::string_view key, uint32_t smallest,
-                           uint32_t largest, uint32_t multiple = 1) {
-  TRY_ASSIGN(const uint32_t size, object.get<uint32_t>(key));
-  return checked_size(size, object.where(key), smallest, largest, multiple);
-}
-
-Result<double> read_positive(const JsonObject& object, std::string_view key, double value) {
-  // Far inside what f32 holds, so that no kernel meets an infinity or a zero.
-  if (value >= 1e-12 && value <= 1e12) return value;
-  return fail(ErrorCode::bad_value, "{}: expected a number from 1e-12 to 1e12, found {}",
-              object.where(key), value);
-}
-
-Result<bool> read_flag(JsonObject& object, std::string_view key) {
-  TRY_ASSIGN(const std::optional<bool> flag, object.nullable<bool>(key));
-  return flag.value_or(false);
-}
-
-// Refuses a value other than those listed; a missing key and null count as the first one.
-Result<void> expect_one_of(JsonObject& object, std::string_view key,
-                           std::initializer_list<Json> accepted) {
-  TRY_ASSIGN(const std::optional<JsonValue> value, object.nullable<JsonValue>(key));
-  if (!value) return {};
-  for (const Json& candidate : accepted) {
-    if (value->json().type() == candidate.type() && value->json() == candidate) return {};
-  }
-  return fail(ErrorCode::unsupported, "{}: {} is not built; only {} is", value->where(),
-              value->found(), accepted.begin()->dump());
-}
-
-// Refuses what would change the computation in a way that is not built; skips what never matters.
+// Refuses what would change the computation in a way that is not built.
 Result<void> check_text_features(JsonObject& text) {
-  TRY(expect_one_of(text, "model_type", {"gemma4_text"}));
-  TRY(expect_one_of(text, "attention_bias", {false}));
+  TRY(check_features(text));
   TRY(expect_one_of(text, "enable_moe_block", {false}));
-  TRY(expect_one_of(text, "hidden_activation", {"gelu_pytorch_tanh"}));
-  TRY(expect_one_of(text, "is_encoder_decoder", {false}));
   TRY(expect_one_of(text, "num_experts", {nullptr, 0u}));
-  TRY(expect_one_of(text, "tie_word_embeddings", {true}));
-  TRY(expect_one_of(text, "use_bidirectional_attention", {nullptr, false}));
-  for (const std::string_view key : harmless_keys) text.skip(key);
   for (const std::string_view key : expert_keys) text.skip(key);
   return {};
 }
 
-Result<std::vector<uint32_t>> read_eos(JsonObject& object) {
-  TRY_ASSIGN(const JsonValue value, object.get<JsonValue>("eos_token_id"));
-  if (value.json().is_array()) return value.as<std::vector<uint32_t>>();
-  TRY_ASSIGN(const uint32_t id, value.as<uint32_t>());
-  return std::vector<uint32_t>{id};
-}
-
-Result<void> check_tokens(const Config& config, const JsonObject& object) {
-  const auto check = [&](std::string_view key, uint32_t id) -> Result<void> {
-    if (id < config.vocabulary) return {};
-    return fail(ErrorCode::bad_value, "{}: expected a token below the vocabulary of {}, found {}",
-                object.where(key), config.vocabulary, id);
-  };
-  TRY(check("bos_token_id", config.bos));
-  TRY(check("pad_token_id", config.pad));
-  for (const uint32_t id : config.eos) TRY(check("eos_token_id", id));
-  if (!config.eos.empty()) return {};
-  return fail(ErrorCode::bad_value, "{}: expected at least one token, found none",
-              object.where("eos_token_id"));
-}
-
-Result<LayerKind> layer_kind(const JsonValue& value) {
-  TRY_ASSIGN(const std::string text, value.as<std::string>());
-  for (const LayerKind kind : {LayerKind::sliding, LayerKind::full}) {
-    if (text == name(kind)) return kind;
-  }
-  return fail(ErrorCode::unsupported,
-              "{}: expected \"sliding_attention\" or \"full_attention\", found {}", value.where(),
-              value.found());
-}
-
 Result<std::vector<LayerKind>> read_layer_kinds(JsonObject& text) {
   TRY_ASSIGN(const uint32_t count, read_size(text, "num_hidden_layers", 1, max_layers));
-  TRY_ASSIGN(const auto types, text.nullable<std::vector<JsonValue>>("layer_types"));
+  TRY_ASSIGN(const auto types, read_layer_types(text, count));
   std::vector<LayerKind> kinds;
   for (uint32_t i = 0; !types && i < count; ++i) {
     const bool full = (i + 1) % default_full_period == 0 || i + 1 == count;
     kinds.push_back(full ? LayerKind::full : LayerKind::sliding);
   }
   if (!types) return kinds;
-
-  if (types->size() != count) {
-    return contradiction(text.where("num_hidden_layers"), size_t{count},
-                         "the length of " + text.where("layer_types"), types->size());
-  }
-  for (const JsonValue& type : *types) {
-    TRY_ASSIGN(const LayerKind kind, layer_kind(type));
-    kinds.push_back(kind);
-  }
-  if (kinds.back() != LayerKind::full) {
+  if (types->back() != LayerKind::full) {
     return fail(ErrorCode::bad_value,
-                "{}: expected full_attention as the last layer (transformers makes it so, whatever "
-                "the file says), found sliding_attention",
-                types->back().where());
+                "{}[{}]: expected full_attention as the last layer (transformers makes it so, "
+                "whatever the file says), found sliding_attention",
+                text.where("layer_types"), count - 1);
   }
-  return kinds;
+  return *types;
 }
 
 // What a layer's entry in per_layer_config sets.
@@ -258,8 +131,7 @@ Result<std::array<Shared, 2>> read_by_kind(
 Result<Rope> read_rope(JsonObject& parameters, LayerKind kind, uint32_t head_dim) {
   TRY_ASSIGN(JsonObject rope, parameters.get<JsonObject>(name(kind)));
   TRY_ASSIGN(const std::string type, rope.get<std::string>("rope_type"));
-  TRY_ASSIGN(double theta, rope.get<double>("rope_theta"));
-  TRY_ASSIGN(theta, read_positive(rope, "rope_theta", theta));
+  TRY_ASSIGN(const double theta, read_positive(rope, "rope_theta"));
   TRY_ASSIGN(const auto factor, rope.nullable<double>("partial_rotary_factor"));
   TRY(rope.finish());
   const double rotated = factor.value_or(1);
@@ -311,12 +183,7 @@ Result<std::array<Layer, 2>> read_attention(JsonObject& text, const std::vector<
     layer.kind = kind;
     layer.key_is_value = key_is_value && kind == LayerKind::full;
     TRY_ASSIGN(layer.head_dim, checked_size(dim.value, dim.where, 2, max_head_dim, 2));
-    TRY_ASSIGN(layer.kv_heads, checked_size(kv.value, kv.where, 1, heads, 1));
-    if (heads % layer.kv_heads != 0) {
-      return fail(ErrorCode::bad_value,
-                  "{}: expected a divisor of the {} attention heads, found {}", kv.where, heads,
-                  kv.value);
-    }
+    TRY_ASSIGN(layer.kv_heads, checked_kv_heads(kv.value, kv.where, heads));
     const bool used = std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
     if (used || ropes.has(name(kind))) {
       TRY_ASSIGN(layer.rope, read_rope(ropes, kind, layer.head_dim));
@@ -386,7 +253,7 @@ Result<uint32_t> read_per_layer_input(JsonObject& text, uint32_t vocabulary) {
                       4);
 }
 
-Result<Config> read_text(JsonObject& text, Part part) {
+Result<Config> read_gemma4_text(JsonObject& text, Part part) {
   TRY(check_text_features(text));
   Config config;
   TRY_ASSIGN(config.vocabulary, read_size(text, "vocab_size", 1, max_vocabulary));
@@ -395,10 +262,7 @@ Result<Config> read_text(JsonObject& text, Part part) {
   TRY_ASSIGN(config.window, read_size(text, "sliding_window", 1, max_positions));
   TRY_ASSIGN(config.max_positions, read_size(text, "max_position_embeddings", 1, max_positions));
   TRY_ASSIGN(config.per_layer_input, read_per_layer_input(text, config.vocabulary));
-  TRY_ASSIGN(const auto epsilon, text.nullable<double>("rms_norm_eps"));
-  TRY_ASSIGN(config.rms_norm_epsilon, read_positive(text, "rms_norm_eps", epsilon.value_or(1e-6)));
-  TRY_ASSIGN(config.softcap, text.nullable<double>("final_logit_softcapping"));
-  if (config.softcap) TRY(read_positive(text, "final_logit_softcapping", *config.softcap));
+  TRY(read_numbers(text, config));
   TRY_ASSIGN(config.layers, read_layers(text, config.heads, part));
   TRY_ASSIGN(config.bos, text.get<uint32_t>("bos_token_id"));
   TRY_ASSIGN(config.pad, text.get<uint32_t>("pad_token_id"));
@@ -408,10 +272,21 @@ Result<Config> read_text(JsonObject& text, Part part) {
   return config;
 }
 
+// A text config, of the family that its model_type names.
+Result<Config> read_text(JsonObject& text, Part part) {
+  if (part == Part::assistant) {
+    TRY(expect_one_of(text, "model_type", {"gemma4_text"}));
+    return read_gemma4_text(text, part);
+  }
+  TRY(expect_one_of(text, "model_type", {"gemma4_text", "gemma3_text"}));
+  TRY_ASSIGN(const auto type, text.nullable<std::string>("model_type"));
+  return type == "gemma3_text" ? read_gemma3_text(text) : read_gemma4_text(text, part);
+}
+
 // The text_config of a larger config, with the stop tokens of the whole where it names any.
 Result<Config> read_nested(JsonObject& root, Part part) {
   TRY(expect_one_of(root, "tie_word_embeddings", {true}));
-  for (const std::string_view key : harmless_keys) root.skip(key);
+  skip_harmless(root);
   for (const std::string_view key : multimodal_keys) root.skip(key);
   TRY_ASSIGN(JsonObject text, root.get<JsonObject>("text_config"));
   TRY_ASSIGN(Config config, read_text(text, part));
@@ -432,8 +307,14 @@ Result<Config> read_nested(JsonObject& root, Part part) {
 }
 
 Result<Config> read_multimodal(JsonObject& root) {
-  TRY(expect_one_of(root, "model_type", {"gemma4"}));
+  TRY(expect_one_of(root, "model_type", {"gemma4", "gemma3"}));
   TRY_ASSIGN(Config config, read_nested(root, Part::target));
+  TRY_ASSIGN(const auto type, root.nullable<std::string>("model_type"));
+  if (type && *type != name(config.family)) {
+    return contradiction(root.where("model_type"), *type,
+                         "the family of " + root.where("text_config"),
+                         std::string(name(config.family)));
+  }
   TRY(root.finish());
   return config;
 }
@@ -478,7 +359,7 @@ double rotary_factor(uint32_t rotated_pairs, uint32_t head_dim) {
 }
 
 // The keys that matter, in one choice among their forms.
-Json to_json(const Config& config) {
+Json gemma4_json(const Config& config) {
   const Layer& first = config.layers.front();
   Json json = {{"attention_k_eq_v", false},
                {"bos_token_id", config.bos},
@@ -520,6 +401,8 @@ Json to_json(const Config& config) {
 
 }  // namespace
 
+std::string_view name(Family family) { return family == Family::gemma4 ? "gemma4" : "gemma3"; }
+
 std::string_view name(LayerKind kind) {
   return kind == LayerKind::sliding ? "sliding_attention" : "full_attention";
 }
@@ -549,12 +432,15 @@ Result<AssistantConfig> read_assistant_config(std::string_view text, std::string
   return read_assistant(root);
 }
 
-std::string canonical_config(const Config& config) { return canonical_json(to_json(config)); }
+std::string canonical_config(const Config& config) {
+  return canonical_json(config.family == Family::gemma3 ? gemma3_json(config)
+                                                        : gemma4_json(config));
+}
 
 std::string canonical_config(const AssistantConfig& config) {
   Json json = {{"backbone_hidden_size", config.backbone_hidden},
                {"model_type", "gemma4_assistant"},
-               {"text_config", to_json(config.text)},
+               {"text_config", gemma4_json(config.text)},
                {"tie_word_embeddings", true},
                {"use_ordered_embeddings", config.ordered.has_value()}};
   if (config.ordered) {

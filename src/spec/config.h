@@ -1,7 +1,8 @@
-// The geometry of a Gemma 4 text model and of its assistant, read from a checkpoint's config.json.
-// Every size in the engine comes from here.
+// The geometry of a Gemma text model and of Gemma 4's assistant, read from a checkpoint's
+// config.json. Every size in the engine comes from here, and all that Gemma 3 does differently.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,15 +13,20 @@
 
 namespace tandem::spec {
 
+enum class Family { gemma4, gemma3 };
+
+std::string_view name(Family family);  // "gemma4", "gemma3"
+
 enum class LayerKind { sliding, full };
 
 std::string_view name(LayerKind kind);  // "sliding_attention", "full_attention"
 
-// inv_freq(i) = theta^(-2i/head_dim) for pairs i < rotated_pairs, and no rotation for the others.
-// Pair i is elements (i, i + head_dim/2).
+// inv_freq(i) = theta^(-2i/head_dim) / factor for pairs i < rotated_pairs, and no rotation for the
+// others. Pair i is elements (i, i + head_dim/2).
 struct Rope {
   double theta = 0;
   uint32_t rotated_pairs = 0;
+  double factor = 1;  // of linear scaling: how much further than it was trained for a model reaches
   bool operator==(const Rope&) const = default;
 };
 
@@ -39,6 +45,7 @@ struct Layer {
 };
 
 struct Config {
+  Family family = Family::gemma4;
   uint32_t vocabulary = 0;
   uint32_t hidden = 0;
   uint32_t heads = 0;
@@ -46,12 +53,22 @@ struct Config {
   uint32_t per_layer_input = 0;  // width of a layer's per-layer input; 0: the model has none
   uint32_t max_positions = 0;
   double rms_norm_epsilon = 0;
+  double query_scalar = 1;        // queries are divided by its square root
   std::optional<double> softcap;  // logits = softcap * tanh(x / softcap)
   std::vector<Layer> layers;
   uint32_t bos = 0;
   uint32_t pad = 0;
   std::vector<uint32_t> eos;
   bool operator==(const Config&) const = default;
+
+  double query_scale() const { return 1 / std::sqrt(query_scalar); }
+  // Whether values are divided by their root mean square.
+  bool norms_values() const { return family == Family::gemma4; }
+  // Whether a layer's output is multiplied by a learned scalar.
+  bool scales_layers() const { return family == Family::gemma4; }
+  // What a norm adds to the weights that a Hugging Face checkpoint holds. The artifact, as the
+  // kernels, has the sums.
+  float norm_offset() const { return family == Family::gemma3 ? 1 : 0; }
 
   bool shares_kv(uint32_t layer) const { return layers[layer].kv_layer != layer; }
   // The number of leading layers that own K/V; all after them share.
@@ -77,10 +94,10 @@ struct AssistantConfig {
   bool operator==(const AssistantConfig&) const = default;
 };
 
-// Reads the text of a Hugging Face config.json (a text config, or a multimodal one with a
-// `text_config`). `where` names the file in messages. Fields that would change the computation in a
-// way that is not built, and fields that contradict each other, are refused; fields known not to
-// matter are skipped; any other is refused.
+// Reads the text of a Hugging Face config.json of Gemma 4 or Gemma 3 (a text config, or a
+// multimodal one with a `text_config`). `where` names the file in messages. Fields that would
+// change the computation in a way that is not built, and fields that contradict each other, are
+// refused; fields known not to matter are skipped; any other is refused.
 Result<Config> read_config(std::string_view json, std::string_view where);
 
 // The same for the config.json of an assistant.

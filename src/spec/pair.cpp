@@ -38,6 +38,7 @@ Result<void> check_donor(const Config& target, const Layer& reader, std::string_
 
 Result<void> check_pair(const Config& target, const AssistantConfig& assistant,
                         std::string_view where) {
+  TRY(expect_equal(where, "model family", name(target.family), name(assistant.text.family)));
   TRY(expect_equal(where, "hidden_size and backbone_hidden_size", target.hidden,
                    assistant.backbone_hidden));
   TRY(expect_equal(where, "vocab_size", target.vocabulary, assistant.text.vocabulary));

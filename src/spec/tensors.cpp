@@ -15,6 +15,7 @@ constexpr std::string_view assistant_prefix = "assistant.";
 // names there and in the checkpoint.
 struct Registry {
   std::string_view model;
+  float norm_offset = 0;
   std::vector<Tensor> tensors = {};
   std::string prefix = {};
 
@@ -30,6 +31,10 @@ struct Registry {
   }
   void vector(std::string_view name, std::string_view source, uint32_t size) {
     add(name, TensorClass::vector, Join::concatenate, size, {{source, 1}});
+  }
+  void norm(std::string_view name, std::string_view source, uint32_t size) {
+    vector(name, source, size);
+    tensors.back().offset = norm_offset;
   }
   void table(std::string_view name, std::string_view source, uint32_t rows, uint32_t columns) {
     add(name, TensorClass::table, Join::concatenate, columns, {{source, rows}});
@@ -48,29 +53,29 @@ void add_layer(Registry& registry, const Config& config, uint32_t index) {
   const uint32_t v_rows = layer.key_is_value ? 0 : k_rows;
 
   registry.prefix = fmt::format("layers.{}.", index);
-  registry.vector("attention_norm", "input_layernorm.weight", hidden);
-  registry.vector("q_norm", "self_attn.q_norm.weight", layer.head_dim);
-  if (owns) registry.vector("k_norm", "self_attn.k_norm.weight", layer.head_dim);
+  registry.norm("attention_norm", "input_layernorm.weight", hidden);
+  registry.norm("q_norm", "self_attn.q_norm.weight", layer.head_dim);
+  if (owns) registry.norm("k_norm", "self_attn.k_norm.weight", layer.head_dim);
   registry.add("qkv", TensorClass::matrix, Join::concatenate, hidden,
                {{"self_attn.q_proj.weight", q_rows},
                 {"self_attn.k_proj.weight", k_rows},
                 {"self_attn.v_proj.weight", v_rows}});
   registry.matrix("attention_output", "self_attn.o_proj.weight", hidden, q_rows);
-  registry.vector("post_attention_norm", "post_attention_layernorm.weight", hidden);
-  registry.vector("mlp_norm", "pre_feedforward_layernorm.weight", hidden);
+  registry.norm("post_attention_norm", "post_attention_layernorm.weight", hidden);
+  registry.norm("mlp_norm", "pre_feedforward_layernorm.weight", hidden);
   registry.add(
       "gate_up", TensorClass::matrix, Join::interleave, hidden,
       {{"mlp.gate_proj.weight", layer.intermediate}, {"mlp.up_proj.weight", layer.intermediate}});
   registry.matrix("down", "mlp.down_proj.weight", hidden, layer.intermediate);
-  registry.vector("post_mlp_norm", "post_feedforward_layernorm.weight", hidden);
+  registry.norm("post_mlp_norm", "post_feedforward_layernorm.weight", hidden);
   if (config.per_layer_input > 0) {
     registry.matrix("per_layer_gate", "per_layer_input_gate.weight", config.per_layer_input,
                     hidden);
     registry.matrix("per_layer_output", "per_layer_projection.weight", hidden,
                     config.per_layer_input);
-    registry.vector("post_per_layer_norm", "post_per_layer_input_norm.weight", hidden);
+    registry.norm("post_per_layer_norm", "post_per_layer_input_norm.weight", hidden);
   }
-  registry.vector("scalar", "layer_scalar", 1);
+  if (config.scales_layers()) registry.vector("scalar", "layer_scalar", 1);
 }
 
 // Takes `prefix` off the front of `text`, if it is there.
@@ -119,7 +124,7 @@ bool may_be(TensorClass tensor_class, WeightType type) {
 }
 
 std::vector<Tensor> tensors(const Config& config) {
-  Registry registry{""};
+  Registry registry{"", config.norm_offset()};
   const uint32_t layers = static_cast<uint32_t>(config.layers.size());
   const uint32_t per_layer_width = layers * config.per_layer_input;
   registry.table("embedding", "embed_tokens.weight", config.vocabulary, config.hidden);
@@ -128,9 +133,9 @@ std::vector<Tensor> tensors(const Config& config) {
                    per_layer_width);
     registry.matrix("per_layer_projection", "per_layer_model_projection.weight", per_layer_width,
                     config.hidden);
-    registry.vector("per_layer_norm", "per_layer_projection_norm.weight", config.per_layer_input);
+    registry.norm("per_layer_norm", "per_layer_projection_norm.weight", config.per_layer_input);
   }
-  registry.vector("final_norm", "norm.weight", config.hidden);
+  registry.norm("final_norm", "norm.weight", config.hidden);
   for (uint32_t i = 0; i < layers; ++i) add_layer(registry, config, i);
   return std::move(registry.tensors);
 }
@@ -148,7 +153,7 @@ std::vector<Tensor> tensors(const AssistantConfig& config) {
   registry.matrix("pre_projection", "pre_projection.weight", text.hidden,
                   2 * config.backbone_hidden);
   registry.matrix("post_projection", "post_projection.weight", config.backbone_hidden, text.hidden);
-  registry.vector("final_norm", "norm.weight", text.hidden);
+  registry.norm("final_norm", "norm.weight", text.hidden);
   for (uint32_t i = 0; i < text.layers.size(); ++i) add_layer(registry, text, i);
   return std::move(registry.tensors);
 }
@@ -156,7 +161,10 @@ std::vector<Tensor> tensors(const AssistantConfig& config) {
 bool is_assistants(std::string_view name) { return name.starts_with(assistant_prefix); }
 
 std::string_view without_prefix(std::string_view name) {
-  if (!consume(name, "model.language_model.")) consume(name, "model.");
+  for (const std::string_view prefix :
+       {"model.language_model.", "language_model.model.", "model."}) {
+    if (consume(name, prefix)) break;
+  }
   return name;
 }
 

@@ -33,7 +33,7 @@ enum class Join {
 };
 
 struct Source {
-  std::string name;   // in the checkpoint, without the prefix "model." or "model.language_model."
+  std::string name;   // in the checkpoint, without what comes before in it (without_prefix)
   uint32_t rows = 0;  // a vector, or ids, of n has rows 1, columns n
   uint32_t columns = 0;
 };
@@ -45,6 +45,7 @@ struct Tensor {
   uint32_t columns = 0;
   Join join = Join::concatenate;
   std::vector<Source> sources;  // without repeats
+  float offset = 0;             // Config::norm_offset, if it is a norm's weight
 };
 
 // All tensors of the target, in artifact order: tables first, then by layer.
@@ -66,7 +67,7 @@ struct Tensor {
 //   layers.N.per_layer_gate    matrix [per_layer_input, hidden]
 //   layers.N.per_layer_output  matrix [hidden, per_layer_input]
 //   layers.N.scalar            vector [1]
-// Without per-layer inputs all tensors named per_layer are absent.
+// Without per-layer inputs all tensors named per_layer are absent, and Gemma 3 has no scalar.
 std::vector<Tensor> tensors(const Config& config);
 
 // All tensors of the assistant, which follow the target's in an artifact. Their names begin with
@@ -84,7 +85,8 @@ std::vector<Tensor> tensors(const AssistantConfig& config);
 // Whether a tensor, or a plane of one, is the assistant's.
 bool is_assistants(std::string_view name);
 
-// A checkpoint tensor's name without "model.language_model." or "model.", as in Source.
+// A checkpoint tensor's name without "model.language_model.", "language_model.model." or "model.",
+// as in Source.
 std::string_view without_prefix(std::string_view name);
 
 // Why a checkpoint tensor that no registry row names may be left out ("K/V of a KV-shared layer",

@@ -99,6 +99,34 @@ TEST_F(ExportTest, EveryTensorArrivesWhereTheRegistrySays) {
   }
 }
 
+// Gemma 3's norms multiply by 1 + w; the artifact has the sum, and all else as it is.
+TEST_F(ExportTest, NormsOfGemma3AreFoldedWithTheirOffset) {
+  const auto tensors = random_tensors(tiny_gemma3_config(), {.dtype = "F32"});
+  write_checkpoint(in(), tiny_gemma3_config(), tensors);
+  ExportOptions options;
+  options.weights.recipe.matrix = options.weights.recipe.table = WeightType::f32;
+  ASSERT_TRUE(accepted(export_checkpoint(in(), out(), options)));
+  const Weights weights = read_weights(out());
+  const auto config = spec::read_config(tiny_gemma3_config(), "config.json");
+  ASSERT_TRUE(accepted(config));
+  uint32_t norms = 0;
+  for (const spec::Tensor& row : spec::tensors(*config)) {
+    if (row.sources.size() != 1) continue;
+    auto source = std::find_if(tensors.begin(), tensors.end(), [&](const CheckpointTensor& t) {
+      return t.name == "model." + row.sources[0].name;
+    });
+    ASSERT_NE(source, tensors.end()) << row.name;
+    std::vector<float> wanted = values(*source);
+    if (row.tensor_class == spec::TensorClass::vector) {
+      ++norms;
+      for (float& value : wanted) value = 1.0f + value;
+    }
+    wanted.resize(row.columns);  // the first row
+    EXPECT_EQ(weights.at(row.name)[0], wanted) << row.name;
+  }
+  EXPECT_EQ(norms, 1 + 7 * 6u);
+}
+
 TEST_F(ExportTest, DefaultRecipe) {
   const auto report = run(two_layers);
   ASSERT_TRUE(accepted(report));

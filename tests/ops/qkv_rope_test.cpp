@@ -79,6 +79,8 @@ Outputs on_gpu(const Case& c, const Inputs& in) {
                 .rotated_pairs = shape.rope.rotated_pairs,
                 .owns_kv = shape.owns_kv,
                 .key_is_value = shape.key_is_value,
+                .norms_values = shape.norms_values,
+                .query_scale = float(shape.query_scale),
                 .epsilon = epsilon,
                 .step = step.view(),
                 .qkv = qkv.view(),
@@ -142,8 +144,12 @@ QkvRopeShape shape_of(uint32_t heads, uint32_t kv_heads, uint32_t head_dim, spec
                       bool key_is_value = false) {
   return {heads, kv_heads, head_dim, true, key_is_value, epsilon, rope};
 }
-QkvRopeShape sharing(uint32_t heads, uint32_t head_dim, spec::Rope rope) {
-  return {heads, 1, head_dim, false, false, epsilon, rope};
+QkvRopeShape sharing(uint32_t heads, uint32_t head_dim, spec::Rope rope, double query_scale = 1) {
+  return {heads, 1, head_dim, false, false, epsilon, rope, true, query_scale};
+}
+QkvRopeShape gemma3(uint32_t heads, uint32_t kv_heads, uint32_t head_dim, spec::Rope rope,
+                    double query_scale) {
+  return {heads, kv_heads, head_dim, true, false, epsilon, rope, false, query_scale};
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -159,6 +165,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{shape_of(4, 2, 32, {1e6, 4}, true), KvType::f32, 8, 6, 4, "k_eq_v"},
         Case{shape_of(4, 1, 64, {1e6, 8}, true), KvType::f16, 8, 6, 4, "k_eq_v in f16"},
         Case{sharing(8, 512, {1e6, 64}), KvType::f16, 8, 40, 3, "a layer that shares KV"},
+        Case{gemma3(4, 1, 256, {1e4, 128}, 0.0625), KvType::f16, 9, 700, 5, "Gemma 3 270M sliding"},
+        Case{gemma3(4, 2, 32, {1e6, 16, 8}, 0.2), KvType::f32, 16, 3, 5,
+             "values as they are, scaled"},
+        Case{sharing(4, 64, {1e6, 32, 8}, 0.3), KvType::f32, 8, 40, 3, "scaled queries alone"},
         Case{shape_of(4, 1, 64, {1e4, 32}), KvType::f32, 8, 8000, 2, "a late position"},
         Case{shape_of(4, 1, 64, {1e4, 32}), KvType::f32, 8, 3, 0, "a stopped step"},
         Case{sharing(4, 64, {1e4, 32}), KvType::f32, 8, 3, 0, "a stopped step that shares KV"}));
@@ -191,6 +201,9 @@ TEST(QkvRope, AnglesAreOfThePositionAndThePair) {
   EXPECT_EQ(angles[1], 0.0f);
   EXPECT_FLOAT_EQ(angles[4 * 8000], float(std::cos(8000.0)));
   EXPECT_FLOAT_EQ(angles[4 * 8000 + 3], float(std::sin(80.0)));  // 1e4^(-2/4) = 1/100
+  const std::vector<float> scaled = rope_angles({1e4, 2, 8}, 4, 8001);
+  EXPECT_FLOAT_EQ(scaled[4 * 8000], float(std::cos(1000.0)));
+  EXPECT_FLOAT_EQ(scaled[4 * 8000 + 3], float(std::sin(10.0)));
 }
 
 TEST(QkvRope, ClampsWhatF16CannotHold) {

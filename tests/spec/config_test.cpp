@@ -296,7 +296,7 @@ TEST(Config, RefusesWhatIsNotBuilt) {
           {set("hidden_activation", "gelu"), code, {"hidden_activation: \"gelu\""}},
           {set("tie_word_embeddings", false), code, {"tie_word_embeddings: false"}},
           {set("is_encoder_decoder", true), code, {"is_encoder_decoder: true"}},
-          {set("model_type", "gemma3_text"), code, {"model_type: \"gemma3_text\""}},
+          {set("model_type", "gemma2_text"), code, {"model_type: \"gemma2_text\""}},
           {at("/layer_types/3", "linear_attention"), code, {"layer_types[3]", "linear_attention"}},
           {at("/rope_parameters/full_attention/rope_type", "yarn"),
            code,

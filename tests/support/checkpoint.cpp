@@ -229,6 +229,30 @@ std::string tiny_assistant_config(const TinyShape& target, bool ordered) {
       .dump(1);
 }
 
+std::string tiny_gemma3_config() {
+  return json{{"architectures", {"Gemma3ForCausalLM"}},
+              {"model_type", "gemma3_text"},
+              {"hidden_activation", "gelu_pytorch_tanh"},
+              {"hidden_size", 64},
+              {"num_hidden_layers", 7},
+              {"num_attention_heads", 4},
+              {"num_key_value_heads", 2},
+              {"head_dim", 16},
+              {"query_pre_attn_scalar", 24},
+              {"sliding_window", 8},
+              {"intermediate_size", 96},
+              {"vocab_size", 512},
+              {"max_position_embeddings", 256},
+              {"rms_norm_eps", 1e-6},
+              {"rope_theta", 1e6},
+              {"rope_local_base_freq", 1e4},
+              {"rope_scaling", {{"rope_type", "linear"}, {"factor", 8}}},
+              {"bos_token_id", 2},
+              {"pad_token_id", 0},
+              {"eos_token_id", {1, 5}}}
+      .dump(1);
+}
+
 std::vector<CheckpointTensor> random_tensors(std::string_view config_json,
                                              const CheckpointOptions& options) {
   const auto config = spec::read_config(config_json, "config.json");

@@ -33,6 +33,11 @@ std::string tiny_config(const TinyShape& shape = {});
 // heads, MLP 64; with ordered embeddings 16 centroids, of which the top 3 count.
 std::string tiny_assistant_config(const TinyShape& target = {}, bool ordered = true);
 
+// The text of the config.json of a tiny Gemma 3: 7 layers, of which the 6th is full, hidden 64, 4
+// query heads, 2 KV heads, head_dim 16, MLP 96, a window of 8, queries scaled by 24^-1/2, full
+// layers scaled by 8.
+std::string tiny_gemma3_config();
+
 struct CheckpointTensor {
   std::string name;
   std::string dtype;

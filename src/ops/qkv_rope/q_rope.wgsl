@@ -1,4 +1,4 @@
-// q = rope(norm(q) * q_norm) over each head of HEAD_DIM, for layers that own no K/V.
+// q = rope(norm(q) * q_norm) * QUERY_SCALE over each head of HEAD_DIM, for layers that own no K/V.
 // Shapes: raw and q [rows][HEADS][HEAD_DIM], angles [positions][ROTATED] of (cos, sin).
 // One workgroup computes one head of one row; an invocation turns pairs i, i + 1 (elements i, i + 1
 // and their partners half a head on). Limits: HEAD_DIM a multiple of 4.
@@ -9,6 +9,7 @@ override HEADS: u32;
 override HEAD_DIM: u32;
 override ROTATED: u32;
 override EPSILON: f32;
+override QUERY_SCALE: f32;
 
 const INVOCATIONS = 64u;
 
@@ -54,7 +55,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     return;
   }
   let base = index * HEAD_DIM / 2u;
-  let scale = norm_scale(base, invocation);
+  let scale = norm_scale(base, invocation) * QUERY_SCALE;
 
   let position = step.position + row;
   for (var i = invocation; i < HEAD_DIM / 4u; i += INVOCATIONS) {

@@ -48,7 +48,8 @@ Route qkv_rope_route(const QkvRope& op) {
                  {{"HEADS", double(op.heads)},
                   {"HEAD_DIM", double(op.head_dim)},
                   {"ROTATED", double(op.rotated_pairs)},
-                  {"EPSILON", op.epsilon}},
+                  {"EPSILON", op.epsilon},
+                  {"QUERY_SCALE", op.query_scale}},
                  {.groups = op.heads, .rows_per_group = 1},
                  traffic(op)};
   if (op.owns_kv) {
@@ -56,6 +57,7 @@ Route qkv_rope_route(const QkvRope& op) {
     route.constants.insert(route.constants.end(),
                            {{"KV_HEADS", double(op.kv_heads)},
                             {"KEY_IS_VALUE", op.key_is_value ? 1.0 : 0.0},
+                            {"NORMS_VALUES", op.norms_values ? 1.0 : 0.0},
                             {"KV_F16", op.kv.type == KvType::f16 ? 1.0 : 0.0},
                             {"SLOTS", double(op.kv.slots)}});
     route.grid.groups += 2 * op.kv_heads;

@@ -1,9 +1,9 @@
 // From projections to attention inputs, for each row at position p = step.position + row:
-//   q = rope(rms_norm(q) * q_norm), k = rope(rms_norm(k) * k_norm), v = rms_norm(v)   (each over
-//   its head)
+//   q = rope(rms_norm(q) * q_norm) * query_scale, k = rope(rms_norm(k) * k_norm), v = rms_norm(v)
+//   (each over its head; without norms_values v stays as it is)
 // q is written out; k and v go to the KV cache at slot p % slots. Layers that share KV have q
 // alone. k_eq_v layers have no v projection: v is the raw k (before norm and RoPE). RoPE turns pair
-// i, elements (i, i + head_dim / 2), by p * theta^(-2i / head_dim) for i < rotated_pairs.
+// i, elements (i, i + head_dim / 2), by p * theta^(-2i / head_dim) / factor for i < rotated_pairs.
 // head_dim is a multiple of 4.
 #pragma once
 
@@ -19,6 +19,8 @@ struct QkvRope {
   uint32_t rotated_pairs = 0;
   bool owns_kv = true;
   bool key_is_value = false;
+  bool norms_values = true;
+  float query_scale = 1;
   float epsilon = 0;
   gpu::View step;
   gpu::View qkv;     // [max_rows][(heads + kv_heads + kv_heads) * head_dim]; k_eq_v: without v;
@@ -45,6 +47,8 @@ struct QkvRopeShape {
   bool key_is_value = false;
   double epsilon = 0;
   spec::Rope rope;
+  bool norms_values = true;
+  double query_scale = 1;
 };
 // Angles in double from `rope` itself, independent of the table.
 void qkv_rope_reference(const QkvRopeShape& shape, uint32_t position, uint32_t rows,

@@ -1,5 +1,6 @@
-// q = rope(norm(q) * q_norm), k = rope(norm(k) * k_norm), v = norm(v), each over its head of
-// HEAD_DIM; k and v go to slot position % SLOTS of the KV cache.
+// q = rope(norm(q) * q_norm) * QUERY_SCALE, k = rope(norm(k) * k_norm), v = norm(v), each over its
+// head of HEAD_DIM, or v as it is without NORMS_VALUES; k and v go to slot position % SLOTS of the KV
+// cache.
 // Shapes: qkv [rows][q heads, k heads, v heads][HEAD_DIM] (without v heads where KEY_IS_VALUE: v is
 // the raw k), q [rows][HEADS][HEAD_DIM], keys and values [SLOTS][KV_HEADS][HEAD_DIM] as f32 or as
 // pairs of f16, angles [positions][ROTATED] of (cos, sin).
@@ -13,7 +14,9 @@ override KV_HEADS: u32;
 override HEAD_DIM: u32;
 override ROTATED: u32;
 override EPSILON: f32;
+override QUERY_SCALE: f32;
 override KEY_IS_VALUE: bool;
+override NORMS_VALUES: bool;
 override KV_F16: bool;
 override SLOTS: u32;
 
@@ -91,7 +94,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let source = select(head, head - KV_HEADS, KEY_IS_VALUE && is_value);
   let sources = HEADS + select(2u, 1u, KEY_IS_VALUE) * KV_HEADS;
   let base = (row * sources + source) * HEAD_DIM / 2u;
-  let scale = norm_scale(base, invocation);
+  var scale = norm_scale(base, invocation);
+  if (is_query) {
+    scale *= QUERY_SCALE;
+  }
+  if (is_value && !NORMS_VALUES) {
+    scale = 1.0;
+  }
 
   let position = step.position + row;
   let slot = position % SLOTS;

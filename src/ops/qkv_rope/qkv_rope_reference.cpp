@@ -10,7 +10,7 @@ namespace {
 
 double angle(const spec::Rope& rope, uint32_t head_dim, uint32_t position, uint32_t pair) {
   if (pair >= rope.rotated_pairs) return 0;
-  return position * std::pow(rope.theta, -2.0 * pair / head_dim);
+  return position / rope.factor * std::pow(rope.theta, -2.0 * pair / head_dim);
 }
 
 // The head divided by its root mean square, times `weight` if there is one.
@@ -72,7 +72,8 @@ void qkv_rope_reference(const QkvRopeShape& shape, uint32_t position, uint32_t r
     for (size_t head = 0; head < shape.heads; ++head) {
       std::vector<double> result = normed(source(head), q_norm, shape.epsilon);
       turn(result, shape.rope, position + row);
-      std::copy(result.begin(), result.end(), &q[(row * shape.heads + head) * head_dim]);
+      std::transform(result.begin(), result.end(), &q[(row * shape.heads + head) * head_dim],
+                     [&](double value) { return static_cast<float>(value * shape.query_scale); });
     }
     if (!shape.owns_kv) continue;
     for (size_t head = 0; head < shape.kv_heads; ++head) {
@@ -81,8 +82,10 @@ void qkv_rope_reference(const QkvRopeShape& shape, uint32_t position, uint32_t r
       std::vector<double> key = normed(source(shape.heads + head), k_norm, shape.epsilon);
       turn(key, shape.rope, position + row);
       store(key, kv.type, kv.keys.subspan(at, head_dim));
-      store(normed(source(shape.heads + value_heads + head), {}, shape.epsilon), kv.type,
-            kv.values.subspan(at, head_dim));
+      const std::span<const float> value = source(shape.heads + value_heads + head);
+      store(shape.norms_values ? normed(value, {}, shape.epsilon)
+                               : std::vector<double>(value.begin(), value.end()),
+            kv.type, kv.values.subspan(at, head_dim));
     }
   }
 }
