@@ -1,15 +1,11 @@
 // From a Hugging Face tokenizer.json to the table: reads every field that could change a result,
 // and refuses by name what Tandem does not do.
-#include <unordered_map>
-
 #include "base/json.h"
-#include "text/table.h"
 #include "text/tokenizer.h"
+#include "text/vocabulary.h"
 
 namespace tandem::text {
 namespace {
-
-using Vocabulary = std::unordered_map<std::string_view, uint32_t>;
 
 tl::unexpected<Error> not_built(const std::string& where, std::string_view expected,
                                 const std::string& found) {
@@ -172,33 +168,6 @@ Result<std::vector<std::string_view>> by_id(const Vocabulary& vocabulary,
   return result;
 }
 
-Result<void> add_pieces(Table& table, const std::vector<std::string_view>& tokens,
-                        const Vocabulary& vocabulary, const std::string& where) {
-  std::unordered_map<uint32_t, uint8_t> byte_of;
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    const std::string spelling = fmt::format("<0x{:02X}>", byte);
-    const auto found = vocabulary.find(spelling);
-    if (found == vocabulary.end()) {
-      return fail(ErrorCode::unsupported, "{}: no token {}; Tandem needs one for every byte", where,
-                  spelling);
-    }
-    table.byte_ids[byte] = found->second;
-    byte_of[found->second] = static_cast<uint8_t>(byte);
-  }
-  for (const std::string_view token : tokens) {
-    const auto byte = byte_of.find(table.size());
-    const std::string piece = byte == byte_of.end()
-                                  ? with_spaces(token)
-                                  : std::string(1, static_cast<char>(byte->second));
-    if (piece.size() > UINT16_MAX) {
-      return fail(ErrorCode::unsupported, "{}: token {} has {} bytes, at most {} are possible",
-                  where, table.size(), piece.size(), UINT16_MAX);
-    }
-    table.append_piece(piece);
-  }
-  return {};
-}
-
 // A merge is written ["a", "b"] or, by older versions, "a b".
 std::optional<std::pair<std::string_view, std::string_view>> pair_of(const Json& merge) {
   if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
@@ -206,12 +175,7 @@ std::optional<std::pair<std::string_view, std::string_view>> pair_of(const Json&
                                                          merge[1].get_ref<const std::string&>());
   }
   if (!merge.is_string()) return std::nullopt;
-  const std::string_view text = merge.get_ref<const std::string&>();
-  const size_t space = text.find(' ');
-  if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) {
-    return std::nullopt;
-  }
-  return std::pair(text.substr(0, space), text.substr(space + 1));
+  return split_merge(merge.get_ref<const std::string&>());
 }
 
 Result<void> add_merges(Table& table, JsonObject& model, const Vocabulary& vocabulary) {
@@ -220,23 +184,14 @@ Result<void> add_merges(Table& table, JsonObject& model, const Vocabulary& vocab
     return fail(ErrorCode::wrong_type, "{}: expected an array", value.where());
   }
   table.merges.reserve(value.json().size());
-  std::string joined;
+  const std::string where = value.where();
   for (const Json& merge : value.json()) {
     const auto pair = pair_of(merge);
     if (!pair) {
-      return fail(ErrorCode::wrong_type, "{}[{}]: expected two tokens, found {}", value.where(),
+      return fail(ErrorCode::wrong_type, "{}[{}]: expected two tokens, found {}", where,
                   table.merges.size(), merge.dump());
     }
-    joined.assign(pair->first).append(pair->second);
-    const auto left = vocabulary.find(pair->first);
-    const auto right = vocabulary.find(pair->second);
-    const auto merged = vocabulary.find(joined);
-    for (const auto& found : {left, right, merged}) {
-      if (found != vocabulary.end()) continue;
-      return fail(ErrorCode::malformed_text, "{}[{}]: '{}' + '{}': not all three are in vocab",
-                  value.where(), table.merges.size(), pair->first, pair->second);
-    }
-    table.merges.push_back({left->second, right->second, merged->second});
+    TRY(add_merge(table, vocabulary, pair->first, pair->second, where));
   }
   return {};
 }
@@ -280,11 +235,7 @@ Result<std::vector<std::byte>> compile_tokenizer(std::string_view json, std::str
   TRY(model.finish());
   TRY(root.finish());
 
-  std::vector<std::byte> bytes = write_table(table);
-  if (const auto loaded = Tokenizer::load(bytes); !loaded) {
-    return fail(ErrorCode::malformed_text, "{}: {}", file, loaded.error().message);
-  }
-  return bytes;
+  return write_checked(table, file);
 }
 
 }  // namespace tandem::text
