@@ -1,4 +1,4 @@
-// tandem export: a Hugging Face checkpoint, with its assistant's if there is one, to an artifact.
+// tandem export: a checkpoint, with its assistant's if there is one, to an artifact.
 #include "exporter/export.h"
 
 #include <fmt/format.h>
@@ -88,18 +88,20 @@ Result<void> run(Flags flags) {
 
 Command export_checkpoint(CLI::App& parent) {
   const auto flags = std::make_shared<Flags>();
-  CLI::App* app =
-      parent.add_subcommand("export", "Make an artifact of a Hugging Face checkpoint folder");
+  CLI::App* app = parent.add_subcommand(
+      "export", "Make an artifact of a Hugging Face checkpoint folder or a GGUF file");
   app->add_option("checkpoint", flags->checkpoint,
-                  "Folder with config.json, tokenizer.json and *.safetensors")
+                  "Folder with config.json, tokenizer.json and *.safetensors, or a GGUF file")
       ->required();
   app->add_option("-o,--out", flags->out,
                   "The artifact folder to make; one that exists is not replaced")
       ->required();
   app->add_option("--assistant", flags->assistant,
-                  "Folder of the model's MTP assistant, to go into the same artifact");
+                  "Folder or GGUF file of the model's MTP assistant, to go into the same artifact");
   const auto types = CLI::IsMember({"q4_0", "q8_0", "f16", "f32"});
-  app->add_option("--matrix", flags->matrix, "Type of matrices (default: q4_0)")->check(types);
+  app->add_option("--matrix", flags->matrix,
+                  "Type of matrices (default: q4_0; of a GGUF file its own)")
+      ->check(types);
   app->add_option("--table", flags->table,
                   "Type of the embedding tables (default: q4_0 where that is exact, else q8_0)")
       ->check(types);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "exporter/ggml_blocks.h"
 
 namespace tandem::exporter {
 namespace {
@@ -47,20 +48,16 @@ class RowConverter {
     RowReport total;
     for (uint64_t r = begin; r < end;) {
       const SourceRow first = locate(tensor_, r);
-      const uint64_t row_bytes = row_.size() * value_bytes(first.source->dtype);
+      const uint64_t stride = row_bytes(first.source->dtype, row_.size());
       const uint64_t count =
-          std::min({first.rows_after + 1, end - r, std::max<uint64_t>(1, read_bytes / row_bytes)});
-      raw_.resize(count * row_bytes);
-      TRY(tensor_.checkpoint->read(*first.source, first.row * row_bytes, raw_));
+          std::min({first.rows_after + 1, end - r, std::max<uint64_t>(1, read_bytes / stride)});
+      raw_.resize(count * stride);
+      TRY(tensor_.checkpoint->read(*first.source, first.row * stride, raw_));
       for (uint64_t i = 0; i < count; ++i, ++r) {
-        widen(first.source->dtype, &raw_[i * row_bytes], row_);
-        if (tensor_.row.offset != 0) {
-          for (float& value : row_) value += tensor_.row.offset;
-        }
         const uint64_t at = r - begin;
-        const RowReport report =
-            convert_row(type_, row_, {values + at * value_stride, value_stride},
-                        {scales + at * scale_stride, scale_stride});
+        const RowReport report = convert_source_row(
+            first.source->dtype, std::span(raw_).subspan(i * stride, stride),
+            {values + at * value_stride, value_stride}, {scales + at * scale_stride, scale_stride});
         if (!report.finite) return refuse_weight({first.source, first.row + i, 0}, type_);
         total += report;
       }
@@ -69,6 +66,16 @@ class RowConverter {
   }
 
  private:
+  RowReport convert_source_row(std::string_view dtype, std::span<const std::byte> raw,
+                               std::span<std::byte> values, std::span<std::byte> scales) {
+    if (is_kept(dtype, type_)) return keep_row(type_, raw, values, scales);
+    widen(dtype, raw.data(), row_);
+    if (tensor_.row.offset != 0) {
+      for (float& value : row_) value += tensor_.row.offset;
+    }
+    return convert_row(type_, row_, values, scales);
+  }
+
   const BoundTensor& tensor_;
   spec::WeightType type_;
   std::vector<float> row_;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "base/json.h"
+#include "exporter/ggml_blocks.h"
 
 namespace tandem::exporter {
 namespace {
@@ -87,6 +88,15 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& folder) {
   return checkpoint;
 }
 
+Checkpoint Checkpoint::of_file(std::string name, File file,
+                               std::map<std::string, CheckpointTensor> tensors) {
+  Checkpoint checkpoint;
+  checkpoint.file_names_.push_back(std::move(name));
+  checkpoint.files_.push_back(std::move(file));
+  checkpoint.tensors_ = std::move(tensors);
+  return checkpoint;
+}
+
 Result<void> Checkpoint::add_file(const std::filesystem::path& folder, const std::string& name,
                                   const WeightMap* index) {
   TRY_ASSIGN(File file, File::open(folder / name, Links::follow));
@@ -138,7 +148,14 @@ uint32_t value_bytes(std::string_view dtype) {
 
 bool holds_ids(std::string_view dtype) { return dtype == "I64" || dtype == "I32"; }
 
+uint64_t row_bytes(std::string_view dtype, uint64_t columns) {
+  if (!is_quantized(dtype)) return columns * value_bytes(dtype);
+  const BlockType& type = *block_type(dtype);
+  return columns / type.values * type.bytes;
+}
+
 void widen(std::string_view dtype, const std::byte* bytes, std::span<float> values) {
+  if (is_quantized(dtype)) return widen_blocks(dtype, bytes, values);
   if (dtype == "F32") {
     std::memcpy(values.data(), bytes, values.size_bytes());
     return;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "exporter/metadata.h"
+#include "exporter/source.h"
 #include "exporter/source_hashes.h"
 #include "exporter/weights.h"
 #include "spec/pair.h"
@@ -16,41 +17,11 @@ namespace {
 using artifact::BoundFile;
 using artifact::Manifest;
 
-constexpr uint64_t max_text_bytes = 256 << 20;
-
-Result<std::string> read_text(const std::filesystem::path& folder, std::string_view name) {
-  return read_file(folder / name, max_text_bytes, Links::follow);
-}
-
-Result<std::optional<std::string>> read_optional(const std::filesystem::path& folder,
-                                                 std::string_view name) {
-  if (!is_there(folder / name)) return std::nullopt;
-  TRY_ASSIGN(std::string text, read_text(folder, name));
-  return text;
-}
-
-Result<Texts> read_texts(const std::filesystem::path& folder) {
-  Texts texts;
-  TRY_ASSIGN(texts.config, read_text(folder, config_file));
-  TRY_ASSIGN(texts.tokenizer, read_text(folder, tokenizer_file));
-  TRY_ASSIGN(texts.chat_template, read_optional(folder, template_file));
-  TRY_ASSIGN(texts.generation_config, read_optional(folder, generation_file));
-  return texts;
-}
-
 // All files that the artifact is made from, by name.
-Result<std::vector<BoundFile>> sources_of(const std::filesystem::path& folder,
-                                          const Checkpoint& checkpoint, const Texts& texts,
-                                          SourceHashes& hashes) {
-  std::vector<BoundFile> sources = {bound(config_file, texts.config),
-                                    bound(tokenizer_file, texts.tokenizer)};
-  if (texts.chat_template) sources.push_back(bound(template_file, *texts.chat_template));
-  if (texts.generation_config) sources.push_back(bound(generation_file, *texts.generation_config));
-  if (checkpoint.has_index()) {
-    TRY_ASSIGN(const std::string index, read_text(folder, index_file));
-    sources.push_back(bound(index_file, index));
-  }
+Result<std::vector<BoundFile>> sources_of(const Source& source, SourceHashes& hashes) {
+  std::vector<BoundFile> sources = source.text_files;
   TRY_ASSIGN(const std::vector<Digest> digests, hashes.get());
+  const Checkpoint& checkpoint = *source.checkpoint;
   for (size_t i = 0; i < digests.size(); ++i) {
     sources.push_back({checkpoint.file_names()[i], checkpoint.files()[i].size(), digests[i]});
   }
@@ -61,38 +32,35 @@ Result<std::vector<BoundFile>> sources_of(const std::filesystem::path& folder,
 
 // An assistant that fits the target.
 struct Assistant {
-  Texts texts;
+  Source source;
   spec::AssistantConfig config;
-  std::unique_ptr<const Checkpoint> checkpoint;  // which the binding points to
   Binding binding;
 };
 
-Result<Assistant> open_assistant(const std::filesystem::path& folder, const Texts& target_texts,
+Result<Assistant> open_assistant(const std::filesystem::path& path, const Texts& target_texts,
                                  const spec::Config& target) {
   Assistant assistant;
-  TRY_ASSIGN(assistant.texts, read_texts(folder));
+  TRY_ASSIGN(assistant.source, open_source(path));
+  const Source& source = assistant.source;
   TRY_ASSIGN(assistant.config,
-             spec::read_assistant_config(assistant.texts.config, (folder / config_file).string()));
-  TRY(spec::check_pair(target, assistant.config, (folder / config_file).string()));
-  const Digest expected = sha256(target_texts.tokenizer), found = sha256(assistant.texts.tokenizer);
+             spec::read_assistant_config(source.texts.config, source.config_name));
+  TRY(spec::check_pair(target, assistant.config, source.config_name));
+  const Digest expected = sha256(target_texts.tokenizer), found = sha256(source.texts.tokenizer);
   if (found != expected) {
     return fail(ErrorCode::bad_value,
                 "{}: the assistant does not fit the target: expected the sha256 {} of the target's "
                 "tokenizer, found {}",
-                (folder / tokenizer_file).string(), expected.hex(), found.hex());
+                source.tokenizer_name, expected.hex(), found.hex());
   }
-  TRY_ASSIGN(Checkpoint checkpoint, Checkpoint::open(folder));
-  assistant.checkpoint = std::make_unique<const Checkpoint>(std::move(checkpoint));
-  TRY_ASSIGN(assistant.binding, bind(*assistant.checkpoint, assistant.config));
+  TRY_ASSIGN(assistant.binding, bind(*source.checkpoint, assistant.config));
   return assistant;
 }
 
-Result<artifact::ReceiptAssistant> assistant_receipt(const std::filesystem::path& folder,
-                                                     const Assistant& assistant,
+Result<artifact::ReceiptAssistant> assistant_receipt(const Assistant& assistant,
                                                      SourceHashes& hashes) {
   artifact::ReceiptAssistant receipt;
   receipt.config = sha256(spec::canonical_config(assistant.config));
-  TRY_ASSIGN(receipt.sources, sources_of(folder, *assistant.checkpoint, assistant.texts, hashes));
+  TRY_ASSIGN(receipt.sources, sources_of(assistant.source, hashes));
   receipt.ignored = assistant.binding.ignored;
   return receipt;
 }
@@ -111,20 +79,19 @@ Result<void> check_bounds(const ExportOptions& options, const spec::Config& conf
 
 }  // namespace
 
-Result<ExportReport> export_checkpoint(const std::filesystem::path& folder,
+Result<ExportReport> export_checkpoint(const std::filesystem::path& path,
                                        const std::filesystem::path& out,
                                        const ExportOptions& options,
                                        const artifact::Progress& progress) {
-  TRY_ASSIGN(const Texts texts, read_texts(folder));
-  TRY_ASSIGN(const spec::Config config,
-             spec::read_config(texts.config, (folder / config_file).string()));
+  TRY_ASSIGN(const Source source, open_source(path));
+  const Texts& texts = source.texts;
+  TRY_ASSIGN(const spec::Config config, spec::read_config(texts.config, source.config_name));
   if (texts.generation_config) {
-    TRY(text::read_generation_config(*texts.generation_config, (folder / generation_file).string(),
+    TRY(text::read_generation_config(*texts.generation_config, source.generation_name,
                                      config.vocabulary));
   }
   TRY(check_bounds(options, config));
-  TRY_ASSIGN(const Checkpoint checkpoint, Checkpoint::open(folder));
-  TRY_ASSIGN(const Binding binding, bind(checkpoint, config));
+  TRY_ASSIGN(const Binding binding, bind(*source.checkpoint, config));
   std::vector<BoundTensor> tensors = binding.tensors;
   std::vector<artifact::IgnoredTensor> ignored = binding.ignored;
   std::optional<Assistant> assistant;
@@ -144,15 +111,14 @@ Result<ExportReport> export_checkpoint(const std::filesystem::path& folder,
   if (assistant) manifest.mtp = artifact::Mtp{assistant->config, std::nullopt};
   artifact::Receipt receipt;
   receipt.ignored = binding.ignored;
-  SourceHashes hashes(checkpoint.files(), options.weights);
+  SourceHashes hashes(source.checkpoint->files(), options.weights);
   std::optional<SourceHashes> assistant_hashes;
-  if (assistant) assistant_hashes.emplace(assistant->checkpoint->files(), options.weights);
+  if (assistant) assistant_hashes.emplace(assistant->source.checkpoint->files(), options.weights);
   TRY_ASSIGN(std::vector<TensorReport> reports,
              write_weights(tensors, options.weights, publication, manifest, progress));
-  TRY_ASSIGN(receipt.sources, sources_of(folder, checkpoint, texts, hashes));
+  TRY_ASSIGN(receipt.sources, sources_of(source, hashes));
   if (assistant) {
-    TRY_ASSIGN(receipt.assistant,
-               assistant_receipt(*options.assistant, *assistant, *assistant_hashes));
+    TRY_ASSIGN(receipt.assistant, assistant_receipt(*assistant, *assistant_hashes));
   }
   TRY_ASSIGN(const artifact::LoadPlan plan,
              make_load_plan(manifest, assistant ? artifact::View::mtp : artifact::View::plain));

@@ -1,4 +1,5 @@
-// Export of a Hugging Face checkpoint, alone or with its assistant's, to an artifact.
+// Export of a checkpoint, a Hugging Face folder or a GGUF file, alone or with its assistant's, to
+// an artifact.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +13,7 @@
 namespace tandem::exporter {
 
 struct ExportOptions {
-  std::optional<std::filesystem::path> assistant;  // the folder of its checkpoint
+  std::optional<std::filesystem::path> assistant;  // its checkpoint
   WeightOptions weights;
   uint32_t input_bound = artifact::default_input_bound;
   // Default: 8960, or what the config allows if that is less.
@@ -30,7 +31,7 @@ struct ExportReport {
 
 // Publishes the artifact folder `out`, which must not exist. Nothing is left of an export that
 // fails.
-Result<ExportReport> export_checkpoint(const std::filesystem::path& folder,
+Result<ExportReport> export_checkpoint(const std::filesystem::path& checkpoint,
                                        const std::filesystem::path& out,
                                        const ExportOptions& options = {},
                                        const artifact::Progress& progress = {});

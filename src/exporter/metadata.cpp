@@ -4,6 +4,7 @@
 
 #include "artifact/verify.h"
 #include "base/error.h"
+#include "text/pieces.h"
 #include "text/tokenizer.h"
 
 namespace tandem::exporter {
@@ -43,7 +44,9 @@ BoundFile bound(std::string_view name, std::string_view bytes) {
 
 Result<std::string> compile_tokenizer(const Texts& texts, const spec::Config& config) {
   TRY_ASSIGN(const std::vector<std::byte> table,
-             text::compile_tokenizer(texts.tokenizer, tokenizer_file));
+             texts.tokenizer_form == TokenizerForm::json
+                 ? text::compile_tokenizer(texts.tokenizer, tokenizer_file)
+                 : text::with_source(texts.tokenizer, sha256(texts.tokenizer)));
   TRY_ASSIGN(const text::Tokenizer tokenizer, text::Tokenizer::load(table));
   if (tokenizer.size() > config.vocabulary) {
     return fail(ErrorCode::malformed_checkpoint,

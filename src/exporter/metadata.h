@@ -16,12 +16,18 @@ inline constexpr std::string_view tokenizer_file = "tokenizer.json";
 inline constexpr std::string_view template_file = "chat_template.jinja";
 inline constexpr std::string_view generation_file = "generation_config.json";
 
-// The files of a checkpoint that are not weights.
+enum class TokenizerForm {
+  json,   // a tokenizer.json
+  table,  // compiled already, from a GGUF file, without the digest of its source
+};
+
+// What a checkpoint holds besides weights, in the form of a Hugging Face folder's files.
 struct Texts {
   std::string config;
   std::string tokenizer;
   std::optional<std::string> chat_template;
   std::optional<std::string> generation_config;
+  TokenizerForm tokenizer_form = TokenizerForm::json;
 };
 
 artifact::BoundFile bound(std::string_view name, std::string_view bytes);

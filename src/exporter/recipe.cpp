@@ -14,6 +14,29 @@ bool holds(WeightType type, const spec::Tensor& tensor) {
   return !spec::planes(type, tensor.columns).empty() && spec::may_be(tensor.tensor_class, type);
 }
 
+// The type that a tensor's sources are kept in; f16 if that of one differs from another's.
+std::optional<WeightType> kept_type(const BoundTensor& tensor) {
+  std::optional<WeightType> kept;
+  for (const CheckpointTensor& source : tensor.sources) {
+    if (!source.kept) return std::nullopt;
+    kept = kept.value_or(*source.kept) == *source.kept ? *source.kept : WeightType::f16;
+  }
+  return kept;
+}
+
+// So that the fewest tensors are exceptions.
+WeightType most_common(TensorClass tensor_class, const std::vector<BoundTensor>& tensors,
+                       const std::vector<WeightType>& types) {
+  std::map<WeightType, size_t> counts;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].row.tensor_class == tensor_class) ++counts[types[i]];
+  }
+  const auto most =
+      std::max_element(counts.begin(), counts.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == counts.end() ? WeightType::q4_0 : most->first;
+}
+
 }  // namespace
 
 Result<void> check_options(const RecipeOptions& options, const std::vector<BoundTensor>& tensors) {
@@ -54,12 +77,15 @@ Result<artifact::Recipe> make_recipe(
       type = own->second;
     } else if (is_table || is_matrix) {
       const std::optional<WeightType> asked = is_matrix ? options.matrix : options.table;
+      const std::optional<WeightType> kept = asked ? std::nullopt : kept_type(tensor);
       type = asked.value_or(WeightType::q4_0);
-      if (!holds(type, row)) {
-        type = WeightType::f16;
-      } else if (!asked && (is_table || spec::is_assistants(row.name))) {
+      if (kept == WeightType::q4_0 || kept == WeightType::q8_0) {
+        type = *kept;
+      } else if (!holds(type, row)) {
+        type = kept.value_or(WeightType::f16);
+      } else if (!asked && (kept || is_table || spec::is_assistants(row.name))) {
         TRY_ASSIGN(const bool exact, on_grid(tensor));
-        if (!exact) type = is_table ? WeightType::q8_0 : WeightType::f16;
+        if (!exact) type = kept.value_or(is_table ? WeightType::q8_0 : WeightType::f16);
         tables_on_grid = tables_on_grid && (exact || is_matrix);
       }
     }
@@ -68,6 +94,10 @@ Result<artifact::Recipe> make_recipe(
   artifact::Recipe recipe;
   recipe.matrix = options.matrix.value_or(WeightType::q4_0);
   recipe.table = options.table.value_or(tables_on_grid ? WeightType::q4_0 : WeightType::q8_0);
+  if (!tensors.empty() && kept_type(tensors.front())) {
+    if (!options.matrix) recipe.matrix = most_common(TensorClass::matrix, tensors, types);
+    if (!options.table) recipe.table = most_common(TensorClass::table, tensors, types);
+  }
   for (size_t i = 0; i < tensors.size(); ++i) {
     const spec::Tensor& row = tensors[i].row;
     if (types[i] != recipe.of_class(row.tensor_class)) recipe.overrides[row.name] = types[i];

@@ -12,9 +12,11 @@
 
 namespace tandem::exporter {
 
-// What a caller asks for. A class without a type: q4_0 for matrices, but f16 for an assistant's
-// that do not lie exactly on that grid; for tables q4_0 where all weights lie on it, else q8_0.
-// Vectors are always f32. Tensors whose columns a class's type cannot hold are f16.
+// What a caller asks for. Without it, a tensor with a type to keep (CheckpointTensor::kept) keeps
+// it, but f16 and f32 become q4_0 where all weights lie on that grid. Else a class without a type:
+// q4_0 for matrices, but f16 for an assistant's that do not lie exactly on that grid; for tables
+// q4_0 where all weights lie on it, else q8_0. Vectors are always f32. Tensors whose columns a
+// class's type cannot hold are f16.
 struct RecipeOptions {
   std::optional<spec::WeightType> matrix;
   std::optional<spec::WeightType> table;
