@@ -1,6 +1,15 @@
 # The developer's commands; everything they make lies in build/. `make help` lists them.
 
+# What `make demo` runs: atlas, or gemma3-270m, which goes on with a text where atlas answers.
+MODEL ?= atlas
+ifeq ($(MODEL),gemma3-270m)
+PROMPT ?= The capital of France is
+DEMO_OPTIONS = -n 32 -p
+else
 PROMPT ?= What is the capital of France?
+DEMO_OPTIONS = --chat
+endif
+TANDEM = build/release/src/cli/tandem
 # Tests run side by side, and the longest that one may take, in seconds.
 TEST_JOBS ?= 2
 TEST_SECONDS ?= 900
@@ -19,12 +28,13 @@ WEBGPU = -U 'TANDEM_WEBGPU_*' \
   $(if $(TANDEM_WEBGPU_LIBRARY),-DTANDEM_WEBGPU_LIBRARY="$(TANDEM_WEBGPU_LIBRARY)" \
                                 -DTANDEM_WEBGPU_INCLUDE="$(TANDEM_WEBGPU_INCLUDE)")
 
-.PHONY: help setup demo release dev asan test test-long test-wgpu fuzz gemma-tokenizer format check-format clean
+.PHONY: help setup program demo release dev asan test test-long test-wgpu fuzz gemma-tokenizer format check-format clean
 .NOTPARALLEL:
 
 help:
 	@echo 'make setup         install what is missing: packages, the pinned WebGPU library'
-	@echo 'make demo          build, and answer PROMPT="..." with the model in models/atlas'
+	@echo 'make demo          build, and answer PROMPT="..." with the model in models/atlas;'
+	@echo '                   MODEL=gemma3-270m downloads Gemma 3 270M (253 MB) and goes on with PROMPT'
 	@echo 'make test          every test that needs no real GPU (20 minutes at most)'
 	@echo 'make test-long     the same with the full matrices, then the CPU-side tests with sanitizers'
 	@echo 'make test-wgpu     the tests that need a device, with wgpu-native instead of Dawn'
@@ -38,12 +48,18 @@ help:
 setup:
 	tools/setup
 
-demo: export TANDEM_PROMPT = $(PROMPT)
-demo:
+program:
 	tools/setup --demo
 	cmake --preset release -DTANDEM_TESTS=OFF $(WEBGPU)
 	cmake --build build/release --target tandem
-	tools/run build/release/src/cli/tandem generate models/atlas --chat "$$TANDEM_PROMPT"
+
+models/gemma3-270m: | program
+	python3 tools/fetch_gemma3.py build/deps/gemma3-270m
+	$(TANDEM) export build/deps/gemma3-270m/gemma-3-270m-q4_k_m.gguf -o $@
+
+demo: export TANDEM_PROMPT = $(PROMPT)
+demo: program models/$(MODEL)
+	tools/run $(TANDEM) generate models/$(MODEL) $(DEMO_OPTIONS) "$$TANDEM_PROMPT"
 
 release: setup
 	cmake --preset release -DTANDEM_TESTS=ON $(WEBGPU)

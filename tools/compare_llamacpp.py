@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Compares Tandem's Gemma 3 270M with llama.cpp on the CPU: greedy tokens and perplexity.
+
+Owns the golden file of what llama.cpp computes, tests/golden/gemma3-270m.json; the prompts in it are
+read from an earlier run.
+
+    tools/compare_llamacpp.py golden MODEL.gguf --out FILE
+        writes what llama.cpp computes. Needs numpy and xllamacpp 2026.10.11549 (PyPI), which holds
+        llama.cpp with its C API
+    tools/compare_llamacpp.py compare TANDEM ARTIFACT [--device DEVICE]
+        runs the program TANDEM on the same prompts and text, prints a table, and fails where tokens
+        differ without a near-tie or perplexities by more than 0.5 %; where there is no ARTIFACT it
+        says so and ends with the code 77
+
+Where the two differ, Tandem goes on from llama.cpp's token. It is a near-tie where Tandem has
+llama.cpp's second best token, and the logits of the two are closer than NEAR_TIE there.
+"""
+
+import argparse
+import ctypes
+import json
+import math
+import pathlib
+import subprocess
+import sys
+
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
+NAME = "gemma3-270m.json"
+TOKENS = 48
+CONTEXT = 512
+# llama.cpp multiplies by quantized activations (8 bits a block), Tandem by f32 ones.
+NEAR_TIE = 0.5
+PERPLEXITY_TOLERANCE = 0.005
+SKIPPED = 77
+
+
+# ---- llama.cpp ----
+
+class ModelParams(ctypes.Structure):
+    """llama_model_params, taken whole from its default; no field is changed."""
+    _fields_ = [("opaque", ctypes.c_uint8 * 512)]
+
+
+class ContextParams(ctypes.Structure):
+    """llama_context_params; what is behind the first fields is left as it is."""
+    _fields_ = [("n_ctx", ctypes.c_uint32), ("n_batch", ctypes.c_uint32),
+                ("n_ubatch", ctypes.c_uint32), ("n_seq_max", ctypes.c_uint32),
+                ("opaque", ctypes.c_uint8 * 496)]
+
+
+class Batch(ctypes.Structure):
+    _fields_ = [("n_tokens", ctypes.c_int32), ("token", ctypes.POINTER(ctypes.c_int32)),
+                ("embd", ctypes.c_void_p), ("pos", ctypes.POINTER(ctypes.c_int32)),
+                ("n_seq_id", ctypes.POINTER(ctypes.c_int32)),
+                ("seq_id", ctypes.POINTER(ctypes.POINTER(ctypes.c_int32))),
+                ("logits", ctypes.POINTER(ctypes.c_int8))]
+
+
+class Llama:
+    """A model of llama.cpp with one sequence on the CPU."""
+
+    def __init__(self, path):
+        import numpy
+        import xllamacpp
+        from xllamacpp import xllamacpp as extension
+        self.numpy, self.version = numpy, xllamacpp.__version__
+        self.lib = lib = ctypes.CDLL(extension.__file__)
+        pointer = ctypes.c_void_p
+        for function, result in (
+                ("llama_model_default_params", ModelParams),
+                ("llama_context_default_params", ContextParams),
+                ("llama_model_load_from_file", pointer), ("llama_init_from_model", pointer),
+                ("llama_model_get_vocab", pointer), ("llama_get_memory", pointer),
+                ("llama_get_logits_ith", ctypes.POINTER(ctypes.c_float)),
+                ("llama_batch_init", Batch), ("llama_memory_clear", None)):
+            getattr(lib, function).restype = result
+        model = pointer(lib.llama_model_load_from_file(path.encode(), lib.llama_model_default_params()))
+        params = lib.llama_context_default_params()
+        params.n_ctx = params.n_batch = params.n_ubatch = CONTEXT
+        self.context = pointer(lib.llama_init_from_model(model, params))
+        self.vocabulary = pointer(lib.llama_model_get_vocab(model))
+        self.columns = lib.llama_vocab_n_tokens(self.vocabulary)
+        self.batch = lib.llama_batch_init(CONTEXT, 0, 1)
+
+    def tokenize(self, text):
+        """With BOS in front; control tokens in the text are parsed."""
+        data = text.encode()
+        ids = (ctypes.c_int32 * (len(data) + 8))()
+        count = self.lib.llama_tokenize(self.vocabulary, data, len(data), ids, len(ids), True, True)
+        return list(ids[:count])
+
+    def run(self, ids, position, rows):
+        """The last `rows` rows of logits of ids at their positions."""
+        batch, count = self.batch, len(ids)
+        if position == 0:
+            self.lib.llama_memory_clear(ctypes.c_void_p(self.lib.llama_get_memory(self.context)), True)
+        batch.n_tokens = count
+        for i, token in enumerate(ids):
+            batch.token[i], batch.pos[i], batch.n_seq_id[i] = token, position + i, 1
+            batch.seq_id[i][0], batch.logits[i] = 0, i >= count - rows
+        if self.lib.llama_decode(self.context, batch) != 0:
+            raise RuntimeError("llama_decode failed")
+        return [self.numpy.ctypeslib.as_array(self.lib.llama_get_logits_ith(self.context, i),
+                                              (self.columns,)).copy()
+                for i in range(count - rows, count)]
+
+
+def greedy(llama, ids):
+    """The continuation, and at each of its tokens the runner-up and the gap between the logits."""
+    tokens, runners_up, gaps = [], [], []
+    row = llama.run(ids, 0, 1)[0]
+    while True:
+        second, first = llama.numpy.argsort(row)[-2:]
+        tokens.append(int(first))
+        runners_up.append(int(second))
+        gaps.append(round(float(row[first] - row[second]), 4))
+        if len(tokens) == TOKENS:
+            return {"tokens": tokens, "runners_up": runners_up, "gaps": gaps}
+        row = llama.run(tokens[-1:], len(ids) + len(tokens) - 1, 1)[0]
+
+
+def mean_nll(llama, ids):
+    """As `tandem score` defines it: windows of CONTEXT - 1 tokens, each behind a BOS of its own."""
+    total = 0.0
+    for begin in range(1, len(ids), CONTEXT - 1):
+        scored = ids[begin:begin + CONTEXT - 1]
+        window = ids[:1] + scored[:-1]
+        for row, token in zip(llama.run(window, 0, len(window)), scored):
+            row = row.astype(llama.numpy.float64)
+            largest = row.max()
+            total += largest + math.log(llama.numpy.exp(row - largest).sum()) - row[token]
+    return total / (len(ids) - 1)
+
+
+def make_golden(arguments):
+    cases = json.loads((GOLDEN / NAME).read_text())
+    llama = Llama(arguments.model)
+    prompts = []
+    for text in (prompt["text"] for prompt in cases["prompts"]):
+        ids = llama.tokenize(text)
+        prompts.append({"text": text, "ids": ids, **greedy(llama, ids)})
+        print(f"{len(prompts)} of {len(cases['prompts'])} prompts", file=sys.stderr)
+    ids = llama.tokenize((GOLDEN / cases["text"]["file"]).read_text())
+    nll = mean_nll(llama, ids)
+    made = {"llama.cpp": f"xllamacpp {llama.version}", "model": cases["model"],
+            "text": {"file": cases["text"]["file"], "tokens": len(ids) - 1, "context": CONTEXT,
+                     "mean_nll": nll, "perplexity": math.exp(nll)},
+            "prompts": prompts}
+    arguments.out.write_text(dumps(made))
+    return 0
+
+
+def dumps(made):
+    """JSON with a line for each list of numbers."""
+    lists = {}
+
+    def fold(value):
+        if isinstance(value, dict):
+            return {key: fold(item) for key, item in value.items()}
+        if isinstance(value, list) and not isinstance(value[0], dict):
+            lists[f"list {len(lists)}"] = json.dumps(value)
+            return f"list {len(lists) - 1}"
+        return [fold(item) for item in value] if isinstance(value, list) else value
+
+    text = json.dumps(fold(made), indent=1, ensure_ascii=False)
+    for name, line in lists.items():
+        text = text.replace(f'"{name}"', line, 1)
+    return text + "\n"
+
+
+# ---- Tandem ----
+
+def tandem(arguments, command, *options):
+    """The last line of a command's output, which is JSON."""
+    run = subprocess.run([arguments.tandem, command, arguments.artifact, *options, "--json",
+                          "--context", str(CONTEXT), "--device", arguments.device],
+                         stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def generate(arguments, ids, count):
+    return tandem(arguments, "generate", "--ids", ",".join(map(str, ids)), "-n", str(count),
+                  "--temperature", "0", "--ignore-eos")["ids"]
+
+
+def compare_prompt(arguments, index, prompt):
+    """Whether the tokens agree but for near-ties; prints what does not."""
+    golden, agrees, ties, done = prompt["tokens"], True, 0, 0
+    while done < TOKENS:
+        made = generate(arguments, prompt["ids"] + golden[:done], TOKENS - done)
+        same = next((i for i, token in enumerate(made) if token != golden[done + i]), len(made))
+        done += same + 1
+        if done > TOKENS:
+            break
+        at, gap = done - 1, prompt["gaps"][done - 1]
+        tie = made[same:same + 1] == [prompt["runners_up"][at]] and gap < NEAR_TIE
+        agrees, ties = agrees and tie, ties + tie
+        print(f"prompt {index}, token {at}: {made[same:same + 1]}, llama.cpp {golden[at]}, gap {gap}: "
+              f"{'a near-tie' if tie else 'DIFFERENT'}")
+    print(f"prompt {index}: {TOKENS - ties if agrees else 'not all'} of {TOKENS} tokens equal, "
+          f"{ties} near-ties", flush=True)
+    return agrees
+
+
+def compare(arguments):
+    if not pathlib.Path(arguments.artifact).is_dir():
+        print(f"skipped: no {arguments.artifact}; `make demo MODEL=gemma3-270m` makes it")
+        return SKIPPED
+    golden = json.loads((GOLDEN / NAME).read_text())
+    agrees = [compare_prompt(arguments, i, prompt) for i, prompt in enumerate(golden["prompts"])]
+    text = golden["text"]
+    score = tandem(arguments, "score", str(GOLDEN / text["file"]))
+    off = score["perplexity"] / text["perplexity"] - 1
+    print(f"perplexity of {score['tokens']} tokens ({text['tokens']}): {score['perplexity']:.4f}, "
+          f"llama.cpp {text['perplexity']:.4f}: {100 * off:+.3f} %")
+    agrees += [score["tokens"] == text["tokens"], abs(off) < PERPLEXITY_TOLERANCE]
+    return 0 if all(agrees) else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    golden = commands.add_parser("golden", help="write what llama.cpp computes")
+    golden.add_argument("model")
+    golden.add_argument("--out", type=pathlib.Path, required=True)
+    golden.set_defaults(run=make_golden)
+    other = commands.add_parser("compare", help="compare Tandem with that")
+    other.add_argument("tandem")
+    other.add_argument("artifact")
+    other.add_argument("--device", default="gpu", choices=("gpu", "cpu"))
+    other.set_defaults(run=compare)
+    arguments = parser.parse_args()
+    return arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
