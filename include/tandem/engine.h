@@ -38,6 +38,12 @@ struct EngineOptions {
   // Rows of one prefill chunk; by default the artifact's bound, 512.
   std::optional<uint32_t> input_bound;
   KvPrecision kv = KvPrecision::f16;
+  // The folder of an assistant that was attached to the artifact after its export; empty: none.
+  std::string assistant;
+  // Refuses (unverified) an artifact whose sources do not match pins: the built-in ones, and those
+  // of the file `sources`, if it is not empty. docs/artifact.md says what a pin is.
+  bool require_verified = false;
+  std::string sources;
   // Tokens that the assistant drafts in a round, 0 to 2; by default 2 where the artifact has an
   // assistant. With 0 it is not loaded.
   std::optional<uint32_t> drafts;
@@ -50,8 +56,10 @@ struct EngineOptions {
 };
 
 struct EngineInfo {
-  std::string artifact;  // the sha256 of its manifest, in hex
-  std::string adapter;   // its name; "cpu" for Place::cpu
+  // The sha256 of its manifest, in hex; with an attached assistant, of that one's.
+  std::string artifact;
+  std::string provenance;  // "verified", "pending" or "synthetic", by the pins of the options
+  std::string adapter;     // its name; "cpu" for Place::cpu
   std::string driver;
   std::string library;    // the WebGPU library
   bool software = false;  // the adapter is a software one
@@ -198,7 +206,8 @@ class Session {
 class Engine {
  public:
   // All or nothing: the engine exists only after the last byte was verified. Errors: not_found, io,
-  // malformed_artifact, hash_mismatch, ... for the folder, invalid_argument for an option,
+  // malformed_artifact, hash_mismatch, ... for the folder, unverified for its sources,
+  // invalid_argument for an option,
   // limit_exceeded for a plan that the adapter does not allow, no_adapter, out_of_memory,
   // device_lost.
   static Result<Engine> open(const std::string& artifact, const EngineOptions& options);

@@ -24,6 +24,7 @@ enum class ErrorCode {
   malformed_checkpoint,  // a checkpoint's files are damaged or disagree with its config
   malformed_artifact,    // an artifact's files are damaged or disagree with its manifest
   hash_mismatch,         // bytes do not have the sha256 that was promised
+  unverified,            // an artifact's sources match no pin, and only verified ones are wanted
   malformed_text,        // a tokenizer, template or token id is not usable
   limit_exceeded,        // a plan needs more than the adapter or an option allows
   context_exceeded,      // a prompt does not fit the context

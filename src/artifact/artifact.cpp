@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "artifact/attach.h"
 #include "artifact/token_ordering.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -53,15 +54,23 @@ Result<std::optional<std::string>> read_bound(const std::filesystem::path& folde
   return bytes;
 }
 
+bool agrees(const std::optional<Origin>& origin, const Digest& config, const Digest& sources) {
+  return origin && origin->config == config && sources_digest(origin->sources) == sources;
+}
+
 // What the receipt says must be what the manifest says.
 Result<void> check_receipt(const Receipt& receipt, const Manifest& manifest) {
+  const std::optional<Mtp>& mtp = manifest.mtp;
+  const bool target_agrees =
+      manifest.attached_to ? !receipt.target
+                           : agrees(receipt.target, sha256(spec::canonical_config(manifest.config)),
+                                    manifest.sources);
+  const bool assistant_agrees =
+      mtp ? agrees(receipt.assistant, sha256(spec::canonical_config(mtp->config)), mtp->sources)
+          : !receipt.assistant;
   std::string_view wrong;
-  if (receipt.config != sha256(spec::canonical_config(manifest.config))) wrong = "config_sha256";
-  if (receipt.assistant.has_value() != manifest.mtp.has_value()) wrong = "assistant";
-  if (receipt.assistant && manifest.mtp &&
-      receipt.assistant->config != sha256(spec::canonical_config(manifest.mtp->config))) {
-    wrong = "assistant.config_sha256";
-  }
+  if (!target_agrees) wrong = "target";
+  if (!assistant_agrees) wrong = "assistant";
   if (receipt.recipe != manifest.recipe) wrong = "recipe";
   if (receipt.files != bound_files(manifest)) wrong = "files";
   if (receipt.shards != bound_shards(manifest)) wrong = "shards";
@@ -70,23 +79,22 @@ Result<void> check_receipt(const Receipt& receipt, const Manifest& manifest) {
               manifest_file);
 }
 
-Result<void> check_shards(const std::filesystem::path& folder, const Manifest& manifest,
-                          const LoadPlan& plan) {
-  for (size_t i = 0; i < manifest.shards.size(); ++i) {
-    const Shard& shard = manifest.shards[i];
-    TRY_ASSIGN(const File file, open_file(folder, shard.file));
-    if (file.size() != shard.bytes) {
-      return fail(ErrorCode::malformed_artifact, "{}: expected {} bytes, found {}", shard.file,
-                  shard.bytes, file.size());
-    }
-    std::string header(plan.shard_headers[i].size(), '\0');
-    TRY(file.read(0, std::as_writable_bytes(std::span(header))));
-    if (header != plan.shard_headers[i]) {
-      return fail(ErrorCode::malformed_artifact,
-                  "{}: its safetensors header does not agree with {}", shard.file, manifest_file);
-    }
-  }
-  return {};
+// The two JSON files of a folder, which agree with one another.
+struct Metadata {
+  Receipt receipt;
+  Manifest manifest;
+  Digest digest;  // of the manifest
+};
+
+Result<Metadata> read_metadata(const std::filesystem::path& folder) {
+  Metadata metadata;
+  TRY_ASSIGN(const std::string receipt, read_text(folder, receipt_file));
+  TRY_ASSIGN(metadata.receipt, read_receipt(receipt));
+  TRY_ASSIGN(const std::string manifest, read_text(folder, manifest_file));
+  TRY_ASSIGN(metadata.manifest, read_manifest(manifest));
+  metadata.digest = sha256(manifest);
+  TRY(check_receipt(metadata.receipt, metadata.manifest));
+  return metadata;
 }
 
 Result<void> read_piece(const File& file, const Piece& piece, std::vector<std::byte>& bytes) {
@@ -145,29 +153,70 @@ Result<void> write_segments(const Piece& piece, std::span<const std::byte> bytes
 
 }  // namespace
 
-Result<Artifact> Artifact::open(const std::filesystem::path& folder, std::optional<View> view) {
+Result<Artifact> Artifact::open(const std::filesystem::path& folder, std::optional<View> view,
+                                const std::filesystem::path& attached) {
+  TRY_ASSIGN(Metadata metadata, read_metadata(folder));
+  if (metadata.manifest.attached_to) {
+    return fail(ErrorCode::invalid_argument,
+                "{}: an assistant without its target, which is the artifact {}; open that one, "
+                "with this as its assistant (--assistant)",
+                folder.string(), metadata.manifest.attached_to->hex());
+  }
   Artifact artifact;
   artifact.folder_ = folder;
-  TRY_ASSIGN(const std::string receipt, read_text(folder, receipt_file));
-  TRY_ASSIGN(artifact.receipt_, read_receipt(receipt));
-  TRY_ASSIGN(const std::string manifest, read_text(folder, manifest_file));
-  TRY_ASSIGN(artifact.manifest_, read_manifest(manifest));
-  artifact.digest_ = sha256(manifest);
-  TRY(check_receipt(artifact.receipt_, artifact.manifest_));
-  const View all = artifact.manifest_.mtp ? View::mtp : View::plain;
-  TRY_ASSIGN(artifact.plan_, make_load_plan(artifact.manifest_, view.value_or(all)));
-  TRY_ASSIGN(artifact.tokenizer_, read_bound(folder, artifact.manifest_.tokenizer));
-  TRY_ASSIGN(artifact.chat_template_, read_bound(folder, artifact.manifest_.chat_template));
-  TRY_ASSIGN(artifact.generation_config_, read_bound(folder, artifact.manifest_.generation_config));
-  TRY(check_shards(folder, artifact.manifest_, artifact.plan_));
+  artifact.manifest_ = std::move(metadata.manifest);
+  artifact.receipt_ = std::move(metadata.receipt);
+  artifact.digest_ = metadata.digest;
+  if (!attached.empty()) TRY(artifact.attach(attached));
+  const Manifest& manifest = artifact.manifest_;
+  const View all = manifest.mtp ? View::mtp : View::plain;
+  TRY_ASSIGN(artifact.plan_, make_load_plan(manifest, view.value_or(all)));
+  TRY_ASSIGN(artifact.tokenizer_, read_bound(folder, manifest.tokenizer));
+  TRY_ASSIGN(artifact.chat_template_, read_bound(folder, manifest.chat_template));
+  TRY_ASSIGN(artifact.generation_config_, read_bound(folder, manifest.generation_config));
+  TRY(artifact.check_shards());
   return artifact;
+}
+
+// The attached manifest speaks of the target as this one does, so it takes its place.
+Result<void> Artifact::attach(const std::filesystem::path& folder) {
+  TRY_ASSIGN(Metadata metadata, read_metadata(folder));
+  TRY(check_attached({metadata.manifest, folder.string(), metadata.digest},
+                     {manifest_, folder_.string(), digest_}));
+  attached_ = folder;
+  manifest_ = std::move(metadata.manifest);
+  receipt_.assistant = std::move(metadata.receipt.assistant);
+  digest_ = metadata.digest;
+  return {};
+}
+
+const std::filesystem::path& Artifact::folder_of(const Shard& shard) const {
+  return manifest_.attached_to && shard.role == assistant_role ? attached_ : folder_;
+}
+
+Result<void> Artifact::check_shards() const {
+  for (size_t i = 0; i < manifest_.shards.size(); ++i) {
+    const Shard& shard = manifest_.shards[i];
+    TRY_ASSIGN(const File file, open_file(folder_of(shard), shard.file));
+    if (file.size() != shard.bytes) {
+      return fail(ErrorCode::malformed_artifact, "{}: expected {} bytes, found {}", shard.file,
+                  shard.bytes, file.size());
+    }
+    std::string header(plan_.shard_headers[i].size(), '\0');
+    TRY(file.read(0, std::as_writable_bytes(std::span(header))));
+    if (header != plan_.shard_headers[i]) {
+      return fail(ErrorCode::malformed_artifact,
+                  "{}: its safetensors header does not agree with {}", shard.file, manifest_file);
+    }
+  }
+  return {};
 }
 
 Result<void> load(const Artifact& artifact, WeightSink& sink, const Progress& progress,
                   unsigned threads) {
   std::vector<File> files;
   for (const Shard& shard : artifact.manifest().shards) {
-    TRY_ASSIGN(File file, open_file(artifact.folder(), shard.file));
+    TRY_ASSIGN(File file, open_file(artifact.folder_of(shard), shard.file));
     files.push_back(std::move(file));
   }
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());

@@ -18,23 +18,34 @@ namespace tandem::artifact {
 // hashes), the sizes and headers of the shards.
 class Artifact {
  public:
-  // `view`: what `load` will load; none: all that there is.
+  // `view`: what `load` will load; none: all that there is. `attached`: the folder of an assistant
+  // that was attached to this artifact, if one is to be opened with it.
   static Result<Artifact> open(const std::filesystem::path& folder,
-                               std::optional<View> view = View::plain);
+                               std::optional<View> view = View::plain,
+                               const std::filesystem::path& attached = {});
 
   const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& attached() const { return attached_; }  // empty: none
+  // The folder in which a shard lies.
+  const std::filesystem::path& folder_of(const Shard& shard) const;
   const Manifest& manifest() const { return manifest_; }
   const spec::Config& config() const { return manifest_.config; }
+  // With an attached assistant: where that comes from is its own receipt's.
   const Receipt& receipt() const { return receipt_; }
   const LoadPlan& plan() const { return plan_; }
-  // Stands for the whole artifact: the sha256 of its manifest, which binds all else.
+  // Stands for the whole artifact: the sha256 of its manifest, which binds all else; with an
+  // attached assistant, of that one's manifest, which binds the plain one, too.
   const Digest& digest() const { return digest_; }
   const std::string& tokenizer() const { return tokenizer_; }  // the compact table
   const std::optional<std::string>& chat_template() const { return chat_template_; }
   const std::optional<std::string>& generation_config() const { return generation_config_; }
 
  private:
+  Result<void> attach(const std::filesystem::path& folder);
+  Result<void> check_shards() const;
+
   std::filesystem::path folder_;
+  std::filesystem::path attached_;
   Manifest manifest_;
   Receipt receipt_;
   LoadPlan plan_;

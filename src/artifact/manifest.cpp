@@ -65,7 +65,8 @@ Json to_json(const Mtp& mtp, const spec::Config& target) {
           {"donors", donors_json(target, mtp.config)},
           {"window", mtp.config.text.window},
           {"embedding_scale", double{std::sqrt(static_cast<float>(target.hidden))}},
-          {"ordered_embeddings", ordered_json(mtp)}};
+          {"ordered_embeddings", ordered_json(mtp)},
+          {"sources_sha256", mtp.sources.hex()}};
 }
 
 Json views_json(const Manifest& manifest) {
@@ -132,11 +133,7 @@ Result<Shard> read_shard(JsonObject object) {
 }
 
 Result<std::optional<BoundFile>> read_optional_file(JsonObject& object, std::string_view key) {
-  if (!object.has(key)) {
-    return fail(ErrorCode::missing_key, "{}: expected a file or null, found nothing",
-                object.where(key));
-  }
-  TRY_ASSIGN(const std::optional<JsonObject> file, object.nullable<JsonObject>(key));
+  TRY_ASSIGN(const std::optional<JsonObject> file, read_nullable<JsonObject>(object, key));
   if (!file) return std::nullopt;
   TRY_ASSIGN(BoundFile result, read_bound_file(*file));
   return result;
@@ -153,6 +150,7 @@ Result<Mtp> read_mtp(JsonObject object, const spec::Config& target) {
   if (ordered && mtp.config.ordered) {
     TRY_ASSIGN(mtp.token_ordering, read_digest(*ordered, "token_ordering_sha256"));
   }
+  TRY_ASSIGN(mtp.sources, read_digest(object, "sources_sha256"));
   const Json derived = to_json(mtp, target);
   for (const auto& [key, value] : derived.items()) TRY(expect(object, key, value));
   TRY(object.finish());
@@ -181,6 +179,13 @@ Result<Manifest> read_fields(JsonObject object) {
              spec::read_config(canonical_json(config.json()), object.where("config")));
   TRY_ASSIGN(const JsonObject views, object.get<JsonObject>("views"));
   TRY(read_views(views, manifest));
+  TRY_ASSIGN(const auto attached_to, read_nullable<std::string>(object, "attached_to"));
+  if (attached_to) {
+    TRY_ASSIGN(manifest.attached_to, to_digest(object.where("attached_to"), *attached_to));
+    if (!manifest.mtp)
+      return bad_value(object.where("attached_to"), "null without a view mtp", *attached_to);
+  }
+  TRY_ASSIGN(manifest.sources, read_digest(object, "sources_sha256"));
   TRY_ASSIGN(const JsonObject recipe, object.get<JsonObject>("recipe"));
   TRY_ASSIGN(manifest.recipe, read_recipe(recipe));
   TRY_ASSIGN(const std::vector<JsonObject> tensors, object.get<std::vector<JsonObject>>("tensors"));
@@ -247,8 +252,28 @@ Digest shard_digest(const Shard& shard) {
   return hash.finish();
 }
 
+Manifest plain_part(Manifest manifest) {
+  manifest.mtp.reset();
+  manifest.attached_to.reset();
+  std::erase_if(manifest.tensors, [](const auto& t) { return spec::is_assistants(t.name); });
+  std::erase_if(manifest.shards, [](const auto& s) { return s.role == assistant_role; });
+  std::erase_if(manifest.recipe.overrides,
+                [](const auto& o) { return spec::is_assistants(o.first); });
+  return manifest;
+}
+
+Digest sources_digest(const std::vector<BoundFile>& sources) {
+  return sha256(canonical_json(to_json(sources)));
+}
+
 Json to_json(const BoundFile& file) {
   return {{"file", file.file}, {"bytes", file.bytes}, {"sha256", file.sha256.hex()}};
+}
+
+Json to_json(const std::vector<BoundFile>& files) {
+  Json result = Json::array();
+  for (const BoundFile& file : files) result.push_back(to_json(file));
+  return result;
 }
 
 Json to_json(const Recipe& recipe) {
@@ -298,6 +323,8 @@ std::string manifest_text(const Manifest& manifest) {
        {"layout_version", spec::layout_version},
        {"piece_bytes", piece_bytes},
        {"views", views_json(manifest)},
+       {"attached_to", manifest.attached_to ? Json(manifest.attached_to->hex()) : Json(nullptr)},
+       {"sources_sha256", manifest.sources.hex()},
        {"config", Json::parse(spec::canonical_config(manifest.config), nullptr, false)},
        {"recipe", to_json(manifest.recipe)},
        {"tensors", tensors},

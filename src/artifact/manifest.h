@@ -19,7 +19,7 @@
 
 namespace tandem::artifact {
 
-inline constexpr uint32_t schema_version = 2;
+inline constexpr uint32_t schema_version = 3;
 inline constexpr uint64_t piece_bytes = 4 << 20;
 inline constexpr uint32_t default_input_bound = 512;
 inline constexpr uint32_t default_context_bound = 8960;
@@ -82,13 +82,18 @@ Digest shard_digest(const Shard& shard);
 // What the view `mtp` adds. All else that the manifest says of it follows from the two configs.
 struct Mtp {
   spec::AssistantConfig config;
+  Digest sources;  // sources_digest of what the assistant was made from
   // With ordered embeddings: of the plane's bytes, which TokenOrderingCheck has passed.
   std::optional<Digest> token_ordering;
 };
 
 struct Manifest {
   spec::Config config;
+  Digest sources;  // sources_digest of what the target was made from
   std::optional<Mtp> mtp;
+  // In an attached artifact: the digest of the plain one that it belongs to. The manifest speaks of
+  // both, but its folder holds the assistant's shards only.
+  std::optional<Digest> attached_to;
   Recipe recipe;
   std::vector<TensorEntry> tensors;  // in the registry's order, the assistant's last
   std::vector<Shard> shards;
@@ -103,16 +108,29 @@ struct Manifest {
 // The registry of all tensors that an artifact with these configs holds.
 std::vector<spec::Tensor> registry(const Manifest& manifest);
 
+// The manifest of the target alone: for an attached artifact, that of the plain one.
+Manifest plain_part(Manifest manifest);
+
 std::string manifest_text(const Manifest& manifest);
 // Refuses text that is not the manifest_text of its result.
 Result<Manifest> read_manifest(std::string_view text);
 
+// Stands for a receipt's list of source files: the sha256 of its canonical text.
+Digest sources_digest(const std::vector<BoundFile>& sources);
+
 // Fields that the receipt has in common.
 Json to_json(const BoundFile& file);
+Json to_json(const std::vector<BoundFile>& files);
 Json to_json(const Recipe& recipe);
 Result<BoundFile> read_bound_file(JsonObject object);
 Result<Recipe> read_recipe(JsonObject object);
 Result<Digest> read_digest(JsonObject& object, std::string_view key);
+// A key that must be there and may be null.
+template <class T>
+Result<std::optional<T>> read_nullable(JsonObject& object, std::string_view key) {
+  TRY(object.get<JsonValue>(key));
+  return object.nullable<T>(key);
+}
 // Refuses a key that has another value.
 Result<void> expect(JsonObject& object, std::string_view key, const Json& expected);
 

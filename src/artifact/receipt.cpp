@@ -9,17 +9,15 @@ namespace {
 
 constexpr std::string_view schema = "tandem.receipt";
 
-Json files_json(const std::vector<BoundFile>& files) {
-  Json result = Json::array();
-  for (const BoundFile& file : files) result.push_back(to_json(file));
-  return result;
-}
-
 Result<std::vector<BoundFile>> read_files(JsonObject& object, std::string_view key) {
   TRY_ASSIGN(const std::vector<JsonObject> entries, object.get<std::vector<JsonObject>>(key));
   std::vector<BoundFile> files;
   for (const JsonObject& entry : entries) {
     TRY_ASSIGN(BoundFile file, read_bound_file(entry));
+    if (!files.empty() && files.back().file >= file.file) {
+      return fail(ErrorCode::bad_value, "{}: expected files by name, each once, found {} after {}",
+                  object.where(key), file.file, files.back().file);
+    }
     files.push_back(std::move(file));
   }
   return files;
@@ -42,29 +40,32 @@ Result<IgnoredTensor> read_ignored(JsonObject object) {
   return tensor;
 }
 
-Result<std::vector<IgnoredTensor>> read_all_ignored(JsonObject& object) {
-  TRY_ASSIGN(const std::vector<JsonObject> entries, object.get<std::vector<JsonObject>>("ignored"));
-  std::vector<IgnoredTensor> ignored;
-  for (const JsonObject& entry : entries) {
+Result<std::optional<Origin>> read_origin(JsonObject& receipt, std::string_view key) {
+  TRY_ASSIGN(std::optional<JsonObject> object, read_nullable<JsonObject>(receipt, key));
+  if (!object) return std::nullopt;
+  Origin origin;
+  TRY_ASSIGN(origin.config, read_digest(*object, "config_sha256"));
+  TRY_ASSIGN(origin.published, read_published(*object));
+  TRY_ASSIGN(origin.sources, read_files(*object, "sources"));
+  TRY_ASSIGN(const std::vector<JsonObject> ignored,
+             object->get<std::vector<JsonObject>>("ignored"));
+  for (const JsonObject& entry : ignored) {
     TRY_ASSIGN(IgnoredTensor tensor, read_ignored(entry));
-    ignored.push_back(std::move(tensor));
+    origin.ignored.push_back(std::move(tensor));
   }
-  return ignored;
+  TRY(object->finish());
+  return origin;
 }
 
-Result<std::optional<ReceiptAssistant>> read_assistant(JsonObject& receipt) {
-  if (!receipt.has("assistant")) {
-    return fail(ErrorCode::missing_key, "{}: expected an object or null, found nothing",
-                receipt.where("assistant"));
-  }
-  TRY_ASSIGN(std::optional<JsonObject> object, receipt.nullable<JsonObject>("assistant"));
-  if (!object) return std::nullopt;
-  ReceiptAssistant assistant;
-  TRY_ASSIGN(assistant.config, read_digest(*object, "config_sha256"));
-  TRY_ASSIGN(assistant.sources, read_files(*object, "sources"));
-  TRY_ASSIGN(assistant.ignored, read_all_ignored(*object));
-  TRY(object->finish());
-  return assistant;
+// A target comes from sources or from a seed.
+Result<void> check_seed(const Receipt& receipt, const JsonObject& object) {
+  const bool has_sources = receipt.target && !receipt.target->sources.empty();
+  if (!receipt.target && !receipt.synthetic_seed) return {};
+  if (has_sources != receipt.synthetic_seed.has_value()) return {};
+  return fail(ErrorCode::bad_value, "{}: expected {}, found {} beside {} files in target.sources",
+              object.where("synthetic_seed"), has_sources ? "null" : "the seed of random weights",
+              receipt.synthetic_seed ? "a seed" : "null",
+              receipt.target ? receipt.target->sources.size() : 0);
 }
 
 Result<Receipt> read_fields(JsonObject object) {
@@ -72,39 +73,20 @@ Result<Receipt> read_fields(JsonObject object) {
   TRY(expect(object, "schema", schema));
   TRY(expect(object, "schema_version", schema_version));
   TRY_ASSIGN(receipt.exporter, object.get<std::string>("exporter"));
-  TRY_ASSIGN(receipt.config, read_digest(object, "config_sha256"));
   TRY_ASSIGN(const JsonObject recipe, object.get<JsonObject>("recipe"));
   TRY_ASSIGN(receipt.recipe, read_recipe(recipe));
   TRY_ASSIGN(receipt.files, read_files(object, "files"));
-  TRY_ASSIGN(receipt.sources, read_files(object, "sources"));
   TRY_ASSIGN(const std::vector<JsonObject> shards, object.get<std::vector<JsonObject>>("shards"));
   for (const JsonObject& entry : shards) {
     TRY_ASSIGN(ReceiptShard shard, read_shard(entry));
     receipt.shards.push_back(std::move(shard));
   }
-  TRY_ASSIGN(receipt.ignored, read_all_ignored(object));
-  TRY_ASSIGN(receipt.assistant, read_assistant(object));
-  TRY_ASSIGN(receipt.synthetic_seed, object.find<uint64_t>("synthetic_seed"));
+  TRY_ASSIGN(receipt.target, read_origin(object, "target"));
+  TRY_ASSIGN(receipt.assistant, read_origin(object, "assistant"));
+  TRY_ASSIGN(receipt.synthetic_seed, read_nullable<uint64_t>(object, "synthetic_seed"));
   TRY(object.finish());
-  if (receipt.synthetic_seed && !receipt.sources.empty()) {
-    return fail(ErrorCode::bad_value, "{}: expected none beside synthetic_seed, found {}",
-                object.where("sources"), receipt.sources.size());
-  }
+  TRY(check_seed(receipt, object));
   return receipt;
-}
-
-Json ignored_json(const std::vector<IgnoredTensor>& tensors) {
-  Json result = Json::array();
-  for (const IgnoredTensor& tensor : tensors)
-    result.push_back({{"name", tensor.name}, {"rule", tensor.rule}});
-  return result;
-}
-
-Json to_json(const std::optional<ReceiptAssistant>& assistant) {
-  if (!assistant) return nullptr;
-  return {{"config_sha256", assistant->config.hex()},
-          {"sources", files_json(assistant->sources)},
-          {"ignored", ignored_json(assistant->ignored)}};
 }
 
 // All fields but the digest, which is the sha256 of their canonical form.
@@ -114,23 +96,46 @@ Json body(const Receipt& receipt) {
     shards.push_back(
         {{"file", shard.file}, {"bytes", shard.bytes}, {"digest", shard.digest.hex()}});
   }
-  Json json = {{"schema", schema},
-               {"schema_version", schema_version},
-               {"exporter", receipt.exporter},
-               {"config_sha256", receipt.config.hex()},
-               {"recipe", to_json(receipt.recipe)},
-               {"files", files_json(receipt.files)},
-               {"shards", shards},
-               {"sources", files_json(receipt.sources)},
-               {"ignored", ignored_json(receipt.ignored)},
-               {"assistant", to_json(receipt.assistant)}};
-  if (receipt.synthetic_seed) json["synthetic_seed"] = *receipt.synthetic_seed;
-  return json;
+  return {{"schema", schema},
+          {"schema_version", schema_version},
+          {"exporter", receipt.exporter},
+          {"recipe", to_json(receipt.recipe)},
+          {"files", to_json(receipt.files)},
+          {"shards", shards},
+          {"target", to_json(receipt.target)},
+          {"assistant", to_json(receipt.assistant)},
+          {"synthetic_seed", receipt.synthetic_seed ? Json(*receipt.synthetic_seed) : Json()}};
 }
 
 Digest body_digest(const Receipt& receipt) { return sha256(canonical_json(body(receipt))); }
 
 }  // namespace
+
+Json to_json(const std::optional<Origin>& origin) {
+  if (!origin) return nullptr;
+  Json ignored = Json::array();
+  for (const IgnoredTensor& tensor : origin->ignored)
+    ignored.push_back({{"name", tensor.name}, {"rule", tensor.rule}});
+  return {{"config_sha256", origin->config.hex()},
+          {"published", to_json(origin->published)},
+          {"sources", to_json(origin->sources)},
+          {"ignored", ignored}};
+}
+
+Json to_json(const std::optional<Published>& published) {
+  if (!published) return nullptr;
+  return {{"repository", published->repository}, {"revision", published->revision}};
+}
+
+Result<std::optional<Published>> read_published(JsonObject& object) {
+  TRY_ASSIGN(std::optional<JsonObject> place, read_nullable<JsonObject>(object, "published"));
+  if (!place) return std::nullopt;
+  Published published;
+  TRY_ASSIGN(published.repository, place->get<std::string>("repository"));
+  TRY_ASSIGN(published.revision, place->get<std::string>("revision"));
+  TRY(place->finish());
+  return published;
+}
 
 std::string receipt_text(const Receipt& receipt) {
   Json json = body(receipt);
@@ -158,8 +163,9 @@ Result<Receipt> read_receipt(std::string_view text) {
 
 std::vector<BoundFile> bound_files(const Manifest& manifest) {
   const std::string text = manifest_text(manifest);
-  std::vector<BoundFile> files = {{std::string(manifest_file), text.size(), sha256(text)},
-                                  manifest.tokenizer};
+  std::vector<BoundFile> files = {{std::string(manifest_file), text.size(), sha256(text)}};
+  if (manifest.attached_to) return files;
+  files.push_back(manifest.tokenizer);
   if (manifest.chat_template) files.push_back(*manifest.chat_template);
   if (manifest.generation_config) files.push_back(*manifest.generation_config);
   std::sort(files.begin(), files.end(),
@@ -169,8 +175,10 @@ std::vector<BoundFile> bound_files(const Manifest& manifest) {
 
 std::vector<ReceiptShard> bound_shards(const Manifest& manifest) {
   std::vector<ReceiptShard> shards;
-  for (const Shard& shard : manifest.shards)
+  for (const Shard& shard : manifest.shards) {
+    if (manifest.attached_to && shard.role != assistant_role) continue;
     shards.push_back({shard.file, shard.bytes, shard_digest(shard)});
+  }
   return shards;
 }
 

@@ -24,24 +24,30 @@ struct IgnoredTensor {
   bool operator==(const IgnoredTensor&) const = default;
 };
 
-// The assistant's part of a receipt.
-struct ReceiptAssistant {
+// Where a checkpoint was published.
+struct Published {
+  std::string repository;
+  std::string revision;
+  bool operator==(const Published&) const = default;
+};
+
+// What the target, or the assistant, was made from.
+struct Origin {
   Digest config;  // of spec::canonical_config
-  std::vector<BoundFile> sources;
+  std::optional<Published> published;
+  std::vector<BoundFile> sources;  // the checkpoint's files, by name
   std::vector<IgnoredTensor> ignored;
 };
 
 struct Receipt {
   std::string exporter;  // "tandem 0.1.0"
-  Digest config;         // of spec::canonical_config
   Recipe recipe;
   std::vector<BoundFile> files;  // all but shards and the receipt itself, by name
   std::vector<ReceiptShard> shards;
-  std::vector<BoundFile> sources;  // the checkpoint's files, by name
-  std::vector<IgnoredTensor> ignored;
-  std::optional<ReceiptAssistant> assistant;  // if the artifact has one
-  // Set where the weights are random numbers of this seed: there are no sources then, so nothing
-  // that the artifact could ever be verified against.
+  std::optional<Origin> target;     // none in an attached artifact
+  std::optional<Origin> assistant;  // if the artifact has one
+  // Set where the target's weights are random numbers of this seed: it has no sources then, so
+  // nothing that the artifact could ever be verified against.
   std::optional<uint64_t> synthetic_seed;
 };
 
@@ -49,8 +55,13 @@ std::string receipt_text(const Receipt& receipt);
 // Refuses text that is not the receipt_text of its result.
 Result<Receipt> read_receipt(std::string_view text);
 
-// The files and shards that a receipt must list for this manifest.
+// The files and shards that a receipt must list for this manifest: those of its folder.
 std::vector<BoundFile> bound_files(const Manifest& manifest);
 std::vector<ReceiptShard> bound_shards(const Manifest& manifest);
+
+Json to_json(const std::optional<Origin>& origin);
+// Fields that the list of pins has in common.
+Json to_json(const std::optional<Published>& published);
+Result<std::optional<Published>> read_published(JsonObject& object);
 
 }  // namespace tandem::artifact

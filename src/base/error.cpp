@@ -31,6 +31,8 @@ constexpr Entry entries[] = {
     {ErrorCode::malformed_artifact, "malformed_artifact",
      "an artifact's files are damaged or disagree with its manifest"},
     {ErrorCode::hash_mismatch, "hash_mismatch", "bytes do not have the sha256 that was promised"},
+    {ErrorCode::unverified, "unverified",
+     "an artifact's sources match no pin, and only verified ones are wanted"},
     {ErrorCode::malformed_text, "malformed_text",
      "a tokenizer, template or token id is not usable"},
     {ErrorCode::limit_exceeded, "limit_exceeded",

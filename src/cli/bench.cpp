@@ -95,12 +95,11 @@ Result<void> measure(Subject& subject, const Flags& flags, const Series& series,
 Result<void> run(const Flags& flags, const CLI::App& app) {
   TRY_ASSIGN(JsonFile json_file, JsonFile::begin(flags.json));
   const EngineOptions options = flags.engine.options();
-  TRY_ASSIGN(const artifact::Artifact artifact, artifact::Artifact::open(flags.engine.artifact));
   TRY_ASSIGN(Engine engine, Engine::open(flags.engine.artifact, options));
   const EngineInfo& info = engine.info();
   TRY_ASSIGN(Session session, engine.session());
   Subject subject{info, std::move(session)};
-  Json result = measurement("bench", app, artifact, info, options);
+  Json result = measurement("bench", app, info, options);
   fmt::print("{}\nload {:.0f} ms, compile {:.0f} ms", origin(result), info.load_ms,
              info.compile_ms);
 
@@ -120,7 +119,7 @@ Result<void> run(const Flags& flags, const CLI::App& app) {
   TRY(measure(subject, flags, prefill, flags.prefill, result));
   TRY(measure(subject, flags, decode, flags.depths, result));
   // What random weights draft says nothing of an assistant.
-  if (!artifact.receipt().synthetic_seed && can_bench_mtp(engine)) {
+  if (info.provenance != "synthetic" && can_bench_mtp(engine)) {
     TRY_ASSIGN(result["mtp"], bench_mtp(engine, subject.session, flags.repeat, flags.tokens));
   }
   return json_file.write(result);

@@ -1,13 +1,23 @@
-// Registers the options of an engine.
+// Registers the options of an artifact and an engine.
 #include "cli/engine_flags.h"
 
 #include "cli/output.h"
 
 namespace tandem::cli {
 
-void EngineFlags::add(CLI::App& app) {
+void ArtifactFlags::add(CLI::App& app) {
   app.add_option("artifact", artifact, "Folder of the artifact, as `tandem export` made it")
       ->required();
+  app.add_option("--assistant", assistant,
+                 "Folder of an assistant that `tandem export --onto` attached to the artifact");
+  app.add_flag("--require-verified", require_verified,
+               "Refuse an artifact whose source files do not all match a pin");
+  app.add_option("--sources", sources,
+                 "A file of your own pins, in the form of models/sources.json");
+}
+
+void EngineFlags::add(CLI::App& app) {
+  ArtifactFlags::add(app);
   app.add_option("--device", device, "gpu: WebGPU; cpu: the plain C++ reference (slow)")
       ->check(CLI::IsMember({"gpu", "cpu"}))
       ->capture_default_str();
@@ -44,6 +54,9 @@ EngineOptions EngineFlags::options() const {
           .context = context,
           .input_bound = input_bound,
           .kv = kv == "f32" ? KvPrecision::f32 : KvPrecision::f16,
+          .assistant = assistant,
+          .require_verified = require_verified,
+          .sources = sources,
           .drafts = drafts,
           .rounds_in_flight = rounds_in_flight,
           .pass_per_dispatch = pass_per_dispatch,

@@ -1,4 +1,4 @@
-// The options of every command that opens an engine.
+// The options of every command that opens an artifact, or an engine.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,8 +10,17 @@
 
 namespace tandem::cli {
 
-struct EngineFlags {
+// Which artifact, and whether its sources must be known.
+struct ArtifactFlags {
   std::string artifact;
+  std::string assistant;
+  std::string sources;
+  bool require_verified = false;
+
+  void add(CLI::App& app);
+};
+
+struct EngineFlags : ArtifactFlags {
   std::string device = "gpu";
   std::string adapter;
   std::vector<std::string> disabled_tiers;

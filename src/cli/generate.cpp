@@ -75,6 +75,7 @@ nlohmann::json to_json(const EngineInfo& info, const Generation& generation,
           {"library", info.library},
           {"tiers", info.tiers},
           {"artifact", info.artifact},
+          {"provenance", info.provenance},
           {"kernel_closure", info.kernel_closure}};
 }
 

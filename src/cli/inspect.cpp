@@ -14,6 +14,7 @@
 #include "cli/engine_flags.h"
 #include "cli/limits_file.h"
 #include "cli/output.h"
+#include "cli/provenance.h"
 #include "engine/open_model.h"
 #include "model/target.h"
 #include "model/target_sequence.h"
@@ -23,6 +24,7 @@ namespace {
 
 struct Flags {
   EngineFlags engine;
+  bool json = false;
   bool tensors = false;
   bool plan = false;
   bool routes = false;
@@ -40,11 +42,10 @@ void print_layers(const spec::Config& config) {
     }
     if (indices.empty()) continue;
     const spec::Layer& layer = config.layers[indices.front()];
-    fmt::print(
-        "  {:<18} {} layers, head_dim {}, {} KV heads, {} of {} pairs turned at theta {}{}\n",
-        spec::name(kind), indices.size(), layer.head_dim, layer.kv_heads, layer.rope.rotated_pairs,
-        layer.head_dim / 2, layer.rope.theta,
-        kind == spec::LayerKind::sliding ? fmt::format(", window {}", config.window) : "");
+    fmt::print("  {:<18} {} layers, head_dim {}, {} KV heads, RoPE on {} of {} pairs, theta {}{}\n",
+               spec::name(kind), indices.size(), layer.head_dim, layer.kv_heads,
+               layer.rope.rotated_pairs, layer.head_dim / 2, layer.rope.theta,
+               kind == spec::LayerKind::sliding ? fmt::format(", window {}", config.window) : "");
   }
 }
 
@@ -76,19 +77,77 @@ void print_assistant(const artifact::Manifest& manifest) {
   }
 }
 
-void print_model(const artifact::Artifact& artifact) {
-  const spec::Config& config = artifact.config();
-  const artifact::Manifest& manifest = artifact.manifest();
-  std::map<std::string_view, std::pair<uint64_t, uint64_t>> types;  // tensors and weights by type
+struct Count {
+  uint64_t tensors = 0;
+  uint64_t values = 0;
+};
+
+std::map<std::string_view, Count> count_by_type(const artifact::Manifest& manifest) {
+  std::map<std::string_view, Count> types;
   for (const artifact::TensorEntry& tensor : manifest.tensors) {
-    auto& [tensors, values] = types[spec::name(tensor.type)];
-    ++tensors;
-    values += uint64_t{tensor.rows} * tensor.columns;
+    Count& count = types[spec::name(tensor.type)];
+    ++count.tensors;
+    count.values += uint64_t{tensor.rows} * tensor.columns;
   }
+  return types;
+}
+
+// What a part was made from: "5 files, 30.8 MB; google/gemma at 0123, 2 tensors left out".
+void print_origin(std::string_view part, const std::optional<artifact::Origin>& origin) {
+  if (!origin) return;
+  uint64_t bytes = 0;
+  for (const artifact::BoundFile& source : origin->sources) bytes += source.bytes;
+  fmt::print("  {:<11} {} files, {}", part, origin->sources.size(), megabytes(bytes));
+  if (origin->published) {
+    fmt::print("; {} at {}", printable(origin->published->repository),
+               printable(origin->published->revision));
+  }
+  if (!origin->ignored.empty()) fmt::print("; {} tensors left out", origin->ignored.size());
+  fmt::print("\n");
+}
+
+void print_identity(const engine::OpenedArtifact& source) {
+  const artifact::Artifact& artifact = source.artifact;
+  const artifact::Receipt& receipt = artifact.receipt();
   fmt::print("artifact      {}\n", artifact.digest().hex());
-  fmt::print("exported by   {}\n", artifact.receipt().exporter);
-  if (const auto& seed = artifact.receipt().synthetic_seed)
-    fmt::print("synthetic: random weights (seed {})\n", *seed);
+  if (const auto& plain = artifact.manifest().attached_to)
+    fmt::print("  attached to {}\n", plain->hex());
+  fmt::print("exported by   {}\n", printable(receipt.exporter));
+  if (receipt.synthetic_seed) fmt::print("seed          {}\n", *receipt.synthetic_seed);
+  fmt::print("{}sources\n", describe(source.provenance));
+  print_origin("target", receipt.target);
+  print_origin("assistant", receipt.assistant);
+}
+
+void print_storage(const artifact::Manifest& manifest) {
+  const artifact::Recipe& recipe = manifest.recipe;
+  fmt::print("recipe        matrices {}, tables {}, vectors {}; {} tensors of another type\n",
+             spec::name(recipe.matrix), spec::name(recipe.table), spec::name(recipe.vector),
+             recipe.overrides.size());
+  for (const auto& [type, count] : count_by_type(manifest))
+    fmt::print("  {:<11} {} tensors, {} values\n", type, count.tensors, count.values);
+  fmt::print("shards\n");
+  for (const std::string_view role : {artifact::target_role, artifact::assistant_role}) {
+    uint64_t shards = 0, pieces = 0, bytes = 0;
+    for (const artifact::Shard& shard : manifest.shards) {
+      if (shard.role != role) continue;
+      ++shards;
+      pieces += shard.pieces.size();
+      bytes += shard.bytes;
+    }
+    if (shards > 0)
+      fmt::print("  {:<11} {}, {} in {} pieces\n", role, shards, megabytes(bytes), pieces);
+  }
+  fmt::print("files\n");
+  for (const auto& file :
+       {std::optional(manifest.tokenizer), manifest.chat_template, manifest.generation_config}) {
+    if (file) fmt::print("  {} ({} bytes)\n", printable(file->file), file->bytes);
+  }
+}
+
+void print_model(const artifact::Manifest& manifest) {
+  const spec::Config& config = manifest.config;
+  fmt::print("views         plain{}\n", manifest.mtp ? ", mtp" : "");
   fmt::print("parameters    {}\n", weight_count(manifest, false));
   fmt::print("vocabulary    {}, hidden {}, {} query heads, per-layer inputs of {}\n",
              config.vocabulary, config.hidden, config.heads, config.per_layer_input);
@@ -96,12 +155,27 @@ void print_model(const artifact::Artifact& artifact) {
   fmt::print("positions     {}; context bound {}, input bound {}\n", config.max_positions,
              manifest.context_bound, manifest.input_bound);
   if (manifest.mtp) print_assistant(manifest);
-  for (const auto& [type, counts] : types) {
-    fmt::print("{:<13} {} tensors, {} values\n", type, counts.first, counts.second);
-  }
-  uint64_t bytes = 0;
-  for (const artifact::Shard& shard : manifest.shards) bytes += shard.bytes;
-  fmt::print("shards        {}, {}\n", manifest.shards.size(), megabytes(bytes));
+}
+
+// For programs: all of the manifest, and what is to be said beside it.
+Json summary(const engine::OpenedArtifact& source) {
+  const artifact::Artifact& artifact = source.artifact;
+  const artifact::Manifest& manifest = artifact.manifest();
+  const artifact::Receipt& receipt = artifact.receipt();
+  Json types = Json::object();
+  for (const auto& [type, count] : count_by_type(manifest))
+    types[type] = {{"tensors", count.tensors}, {"values", count.values}};
+  return {
+      {"artifact", artifact.digest().hex()},
+      {"exporter", receipt.exporter},
+      {"provenance", to_json(source.provenance)},
+      {"target", artifact::to_json(receipt.target)},
+      {"assistant", artifact::to_json(receipt.assistant)},
+      {"synthetic_seed", receipt.synthetic_seed ? Json(*receipt.synthetic_seed) : Json()},
+      {"parameters",
+       {{"target", weight_count(manifest, false)}, {"assistant", weight_count(manifest, true)}}},
+      {"types", types},
+      {"manifest", Json::parse(manifest_text(manifest), nullptr, false)}};
 }
 
 void print_tensors(const artifact::Manifest& manifest) {
@@ -154,9 +228,16 @@ void print_methods(const model::TargetSequence& sequence, const Flags& flags) {
 }
 
 Result<void> run(const Flags& flags) {
-  TRY_ASSIGN(const artifact::Artifact artifact,
+  TRY_ASSIGN(const engine::OpenedArtifact source,
              engine::open_artifact(flags.engine.artifact, flags.engine.options()));
-  print_model(artifact);
+  const artifact::Artifact& artifact = source.artifact;
+  if (flags.json) {
+    fmt::print("{}", canonical_json(summary(source)));
+    return {};
+  }
+  print_identity(source);
+  print_model(artifact.manifest());
+  print_storage(artifact.manifest());
   if (flags.tensors) print_tensors(artifact.manifest());
   if (!flags.plan && !flags.routes && !flags.census) return {};
   const EngineOptions options = flags.engine.options();
@@ -187,13 +268,19 @@ Command inspect(CLI::App& parent) {
   CLI::App* app =
       parent.add_subcommand("inspect", "Show an artifact, its plan, and what its methods run");
   flags->engine.add(*app);
-  app->add_flag("--tensors", flags->tensors, "Name, type and shape of every tensor");
+  CLI::Option* tensors =
+      app->add_flag("--tensors", flags->tensors, "Name, type and shape of every tensor");
   CLI::Option* plan = app->add_flag("--plan", flags->plan,
                                     "GPU memory: weights, scratch, a session, the largest binding");
   CLI::Option* routes = app->add_flag("--routes", flags->routes,
                                       "The kernels that each method runs, with their shapes");
   CLI::Option* census =
       app->add_flag("--census", flags->census, "Dispatches and bytes of each method");
+  app->add_flag("--json", flags->json, "Print JSON: what is shown without options, and more")
+      ->excludes(tensors)
+      ->excludes(plan)
+      ->excludes(routes)
+      ->excludes(census);
   app->add_option("--limits", flags->limits,
                   "Plan for the limits in this JSON file, which `tandem devices --limits` prints, "
                   "instead of a device's")

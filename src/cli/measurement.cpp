@@ -36,16 +36,18 @@ std::string command_line(const CLI::App& app) {
       continue;
     }
     const bool list = option->get_delimiter() != '\0';
+    const bool is_path = name == "--assistant" || name == "--sources";
     for (const std::string& value : option->results()) {
       const bool first = &value == &option->results().front();
-      line += (list && !first ? "," : " " + name + " ") + quoted(value);
+      line += (list && !first ? "," : " " + name + " ") +
+              quoted(is_path ? artifact_name(value) : value);
     }
   }
   return line;
 }
 
-Json measurement(std::string_view kind, const CLI::App& app, const artifact::Artifact& artifact,
-                 const EngineInfo& info, const EngineOptions& options) {
+Json measurement(std::string_view kind, const CLI::App& app, const EngineInfo& info,
+                 const EngineOptions& options) {
   const std::string folder = app.get_option("artifact")->results().front();
   return {{"schema", 1},
           {"kind", kind},
@@ -56,7 +58,8 @@ Json measurement(std::string_view kind, const CLI::App& app, const artifact::Art
           {"artifact",
            {{"name", artifact_name(folder)},
             {"digest", info.artifact},
-            {"synthetic", artifact.receipt().synthetic_seed.has_value()},
+            {"provenance", info.provenance},
+            {"synthetic", info.provenance == "synthetic"},
             {"weight_bytes", info.weight_bytes}}},
           {"device",
            {{"adapter", info.adapter},

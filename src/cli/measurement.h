@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "artifact/artifact.h"
 #include "base/json.h"
 #include "base/publication.h"
 #include "cli/engine_flags.h"
@@ -18,13 +17,13 @@ namespace tandem::cli {
 // The commit that was built: "0123456789ab"; with a "+" if files differed from it; or "unknown".
 extern const std::string_view commit;
 
-// The command as it was given, without its output files and with the artifact's name for its path:
+// The command as it was given, without its output files and with an artifact's name for its path:
 // "tandem bench atlas --repeat 3".
 std::string command_line(const CLI::App& app);
 
 // The date (UTC) is that of the call.
-Json measurement(std::string_view kind, const CLI::App& app, const artifact::Artifact& artifact,
-                 const EngineInfo& info, const EngineOptions& options);
+Json measurement(std::string_view kind, const CLI::App& app, const EngineInfo& info,
+                 const EngineOptions& options);
 
 // The work that goes before the samples of a rate.
 inline constexpr std::chrono::milliseconds warm_up{200};

@@ -144,8 +144,9 @@ Result<void> run(const Flags& flags, const CLI::App& app) {
   }
   TRY_ASSIGN(JsonFile json_file, JsonFile::begin(flags.json));
   TRY_ASSIGN(JsonFile trace_file, JsonFile::begin(flags.trace));
-  TRY_ASSIGN(const artifact::Artifact artifact,
+  TRY_ASSIGN(const engine::OpenedArtifact source,
              engine::open_artifact(flags.engine.artifact, options));
+  const artifact::Artifact& artifact = source.artifact;
   TRY_ASSIGN(const engine::OpenedModel opened,
              engine::open_model(artifact, options, gpu::Passes::timed));
   if (!opened.device->info().timestamps) {
@@ -157,13 +158,13 @@ Result<void> run(const Flags& flags, const CLI::App& app) {
   TRY(check_context(flags, capacity));
   TRY(engine::load_weights(artifact, *opened.model, options));
   TRY_ASSIGN(const auto sequence, model::TargetSequence::make(*opened.target));
-  const EngineInfo info = engine::describe(artifact, opened);
+  const EngineInfo info = engine::describe(source, opened);
   const std::vector<uint32_t> prompt =
       engine::ordinary_tokens(info.vocabulary, flags.prompt_tokens);
   TRY(run_methods(*sequence, prompt, warm_up_rounds, capacity));
   TRY_ASSIGN(std::vector<Method> methods, run_methods(*sequence, prompt, flags.tokens, capacity));
 
-  Json result = measurement("profile", app, artifact, info, options);
+  Json result = measurement("profile", app, info, options);
   result["prompt_tokens"] = flags.prompt_tokens;
   result["tokens"] = flags.tokens;
   fmt::print("{}\n{} prompt tokens, then {} tokens\n", origin(result), flags.prompt_tokens,

@@ -1,4 +1,4 @@
-// tandem verify: whether every byte of an artifact is what it should be.
+// tandem verify: whether every byte of an artifact is what it should be, and where it comes from.
 #include "artifact/verify.h"
 
 #include <fmt/format.h>
@@ -7,28 +7,54 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/engine_flags.h"
 #include "cli/output.h"
+#include "cli/provenance.h"
 #include "engine/prompts.h"
 
 namespace tandem::cli {
+namespace {
+
+// What was checked, in the order of docs/artifact.md.
+void print(const artifact::Verification& found, const artifact::Provenance& provenance) {
+  const artifact::Artifact& artifact = found.artifact;
+  const artifact::Manifest& manifest = artifact.manifest();
+  fmt::print("receipt       canonical, with its own digest; agrees with the manifest\n");
+  fmt::print("manifest      canonical; agrees with its config and with itself\n");
+  if (manifest.attached_to) {
+    fmt::print("assistant     attached to {}, which the artifact is\n",
+               manifest.attached_to->hex());
+  }
+  fmt::print("files         {} in all and no other; tokenizer and texts hashed, and they open\n",
+             found.files);
+  fmt::print("weights       {} tensors in {} shards, {}; {} pieces, every byte hashed\n",
+             manifest.tensors.size(), manifest.shards.size(), megabytes(artifact.plan().bytes),
+             artifact.plan().pieces.size());
+  if (manifest.mtp && manifest.mtp->token_ordering)
+    fmt::print("token order   names each of {} tokens once\n", manifest.config.vocabulary);
+  fmt::print("{}digest        {}\n", describe(provenance), artifact.digest().hex());
+}
+
+Result<void> run(const ArtifactFlags& flags) {
+  TRY_ASSIGN(const std::vector<artifact::Pins> pins, artifact::known_pins(flags.sources));
+  TRY_ASSIGN(const artifact::Verification found,
+             artifact::verify(flags.artifact, progress_bar("verifying"), flags.assistant));
+  TRY(engine::Prompts::open(found.artifact));
+  TRY(engine::generation_config(found.artifact));
+  const artifact::Provenance provenance = artifact::provenance(found.artifact.receipt(), pins);
+  if (flags.require_verified) TRY(artifact::require_verified(provenance, flags.artifact));
+  print(found, provenance);
+  return {};
+}
+
+}  // namespace
 
 Command verify(CLI::App& parent) {
-  const auto folder = std::make_shared<std::string>();
+  const auto flags = std::make_shared<ArtifactFlags>();
   CLI::App* app =
       parent.add_subcommand("verify", "Check every byte of an artifact; exit 0 or say why not");
-  app->add_option("artifact", *folder, "Folder of the artifact")->required();
-  return {app, [folder]() -> Result<void> {
-            TRY_ASSIGN(const artifact::Verification found,
-                       artifact::verify(*folder, progress_bar("verifying")));
-            const artifact::Artifact& artifact = found.artifact;
-            TRY(engine::Prompts::open(artifact));
-            TRY(engine::generation_config(artifact));
-            fmt::print("{}: {}{} tensors in {} files, {} of weights, digest {}\n", *folder,
-                       artifact.receipt().synthetic_seed ? "synthetic, " : "",
-                       artifact.manifest().tensors.size(), found.files,
-                       megabytes(artifact.plan().bytes), artifact.digest().hex());
-            return {};
-          }};
+  flags->add(*app);
+  return {app, [flags] { return run(*flags); }};
 }
 
 }  // namespace tandem::cli

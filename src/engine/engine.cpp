@@ -23,7 +23,8 @@ double share(uint32_t part, uint32_t whole) {
 
 Result<Engine> Engine::open(const std::string& folder, const EngineOptions& options) {
   using Clock = std::chrono::steady_clock;
-  TRY_ASSIGN(const artifact::Artifact artifact, engine::open_artifact(folder, options));
+  TRY_ASSIGN(const engine::OpenedArtifact source, engine::open_artifact(folder, options));
+  const artifact::Artifact& artifact = source.artifact;
   TRY_ASSIGN(engine::Prompts prompts, engine::Prompts::open(artifact));
   TRY_ASSIGN(text::GenerationConfig defaults, engine::generation_config(artifact));
   TRY_ASSIGN(engine::OpenedModel opened, engine::open_model(artifact, options));
@@ -34,7 +35,7 @@ Result<Engine> Engine::open(const std::string& folder, const EngineOptions& opti
 
   const Clock::time_point compile_start = Clock::now();
   TRY_ASSIGN(std::unique_ptr<model::Sequence> first, opened.model->sequence());
-  EngineInfo info = engine::describe(artifact, opened);
+  EngineInfo info = engine::describe(source, opened);
   info.sampling = defaults.sampling;
   info.load_ms = load_ms;
   info.compile_ms = milliseconds_since(compile_start);

@@ -70,10 +70,16 @@ class ModelSink : public artifact::WeightSink {
 
 }  // namespace
 
-Result<artifact::Artifact> open_artifact(const std::filesystem::path& folder,
-                                         const EngineOptions& options) {
+Result<OpenedArtifact> open_artifact(const std::filesystem::path& folder,
+                                     const EngineOptions& options) {
   const auto plain = std::optional(artifact::View::plain);
-  return artifact::Artifact::open(folder, options.drafts == 0u ? plain : std::nullopt);
+  TRY_ASSIGN(artifact::Artifact artifact,
+             artifact::Artifact::open(folder, options.drafts == 0u ? plain : std::nullopt,
+                                      options.assistant));
+  TRY_ASSIGN(const std::vector<artifact::Pins> pins, artifact::known_pins(options.sources));
+  artifact::Provenance provenance = artifact::provenance(artifact.receipt(), pins);
+  if (options.require_verified) TRY(artifact::require_verified(provenance, folder.string()));
+  return OpenedArtifact{std::move(artifact), std::move(provenance)};
 }
 
 Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options,
@@ -115,9 +121,11 @@ Result<void> load_weights(const artifact::Artifact& artifact, model::Model& mode
   return artifact::load(artifact, sink, options.on_load);
 }
 
-EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opened) {
+EngineInfo describe(const OpenedArtifact& source, const OpenedModel& opened) {
+  const artifact::Artifact& artifact = source.artifact;
   EngineInfo info;
   info.artifact = artifact.digest().hex();
+  info.provenance = name(source.provenance.state);
   info.vocabulary = artifact.config().vocabulary;
   info.context = opened.model->capacity().context;
   info.input_bound = opened.model->capacity().input_bound;

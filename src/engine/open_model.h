@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "artifact/artifact.h"
+#include "artifact/provenance.h"
 #include "gpu/device.h"
 #include "model/model.h"
 #include "model/target.h"
@@ -18,9 +19,15 @@ struct OpenedModel {
   model::Target* target = nullptr;      // the model, where it is on a device
 };
 
-// With the view that the options need: with the assistant, or without.
-Result<artifact::Artifact> open_artifact(const std::filesystem::path& folder,
-                                         const EngineOptions& options);
+struct OpenedArtifact {
+  artifact::Artifact artifact;
+  artifact::Provenance provenance;
+};
+
+// With the view that the options need, with the assistant or without; refused if it is not verified
+// and the options want that.
+Result<OpenedArtifact> open_artifact(const std::filesystem::path& folder,
+                                     const EngineOptions& options);
 
 // `passes` is for a GPU: by default as the options say.
 Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options,
@@ -35,6 +42,6 @@ Result<model::Plan> plan_model(const artifact::Artifact& artifact, const EngineO
                                const gpu::Limits& limits);
 
 // All of EngineInfo but the times.
-EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opened);
+EngineInfo describe(const OpenedArtifact& source, const OpenedModel& opened);
 
 }  // namespace tandem::engine

@@ -30,39 +30,65 @@ Result<std::vector<BoundFile>> sources_of(const Source& source, SourceHashes& ha
   return sources;
 }
 
-// An assistant that fits the target.
+// A checkpoint and what its tensors are to the artifact.
+struct Target {
+  Source source;
+  spec::Config config;
+  Binding binding;
+};
+
 struct Assistant {
   Source source;
   spec::AssistantConfig config;
   Binding binding;
 };
 
-Result<Assistant> open_assistant(const std::filesystem::path& path, const Texts& target_texts,
-                                 const spec::Config& target) {
+Result<Target> open_target(const std::filesystem::path& path) {
+  Target target;
+  TRY_ASSIGN(target.source, open_source(path));
+  const Source& source = target.source;
+  TRY_ASSIGN(target.config, spec::read_config(source.texts.config, source.config_name));
+  if (source.texts.generation_config) {
+    TRY(text::read_generation_config(*source.texts.generation_config, source.generation_name,
+                                     target.config.vocabulary));
+  }
+  TRY_ASSIGN(target.binding, bind(*source.checkpoint, target.config));
+  return target;
+}
+
+// An assistant that fits the target, whose tokenizer's source has the sha256 `tokenizer`.
+Result<Assistant> open_assistant(const std::filesystem::path& path, const spec::Config& target,
+                                 const Digest& tokenizer) {
   Assistant assistant;
   TRY_ASSIGN(assistant.source, open_source(path));
   const Source& source = assistant.source;
   TRY_ASSIGN(assistant.config,
              spec::read_assistant_config(source.texts.config, source.config_name));
   TRY(spec::check_pair(target, assistant.config, source.config_name));
-  const Digest expected = sha256(target_texts.tokenizer), found = sha256(source.texts.tokenizer);
-  if (found != expected) {
+  const Digest found = sha256(source.texts.tokenizer);
+  if (found != tokenizer) {
     return fail(ErrorCode::bad_value,
                 "{}: the assistant does not fit the target: expected the sha256 {} of the target's "
                 "tokenizer, found {}",
-                source.tokenizer_name, expected.hex(), found.hex());
+                source.tokenizer_name, tokenizer.hex(), found.hex());
   }
   TRY_ASSIGN(assistant.binding, bind(*source.checkpoint, assistant.config));
   return assistant;
 }
 
-Result<artifact::ReceiptAssistant> assistant_receipt(const Assistant& assistant,
-                                                     SourceHashes& hashes) {
-  artifact::ReceiptAssistant receipt;
-  receipt.config = sha256(spec::canonical_config(assistant.config));
-  TRY_ASSIGN(receipt.sources, sources_of(assistant.source, hashes));
-  receipt.ignored = assistant.binding.ignored;
-  return receipt;
+// What a receipt says of a target or an assistant. `published` is what the user says.
+template <class Part>
+Result<artifact::Origin> origin(const Part& part, SourceHashes& hashes,
+                                const std::optional<artifact::Published>& published,
+                                std::span<const artifact::Pins> pins) {
+  artifact::Origin origin;
+  origin.config = sha256(spec::canonical_config(part.config));
+  TRY_ASSIGN(origin.sources, sources_of(part.source, hashes));
+  origin.ignored = part.binding.ignored;
+  origin.published = published;
+  const artifact::Pin* pin = artifact::matching_pin(origin, pins);
+  if (pin != nullptr) origin.published = pin->published;
+  return origin;
 }
 
 Result<void> check_bounds(const ExportOptions& options, const spec::Config& config) {
@@ -77,55 +103,99 @@ Result<void> check_bounds(const ExportOptions& options, const spec::Config& conf
   return {};
 }
 
+// Publishes what the manifest, the receipt's origins and the report's tensors begin.
+Result<ExportReport> finish(Publication& publication, const Manifest& manifest, const Files& files,
+                            artifact::Receipt receipt, std::span<const artifact::Pins> pins,
+                            const PublishOptions& options, ExportReport report) {
+  // What cannot be loaded is not published.
+  TRY(make_load_plan(manifest, manifest.mtp ? artifact::View::mtp : artifact::View::plain));
+  TRY_ASSIGN(receipt, publish(publication, manifest, files, std::move(receipt), options));
+  report.digest = sha256(manifest_text(manifest));
+  report.recipe = manifest.recipe;
+  report.provenance = artifact::provenance(receipt, pins);
+  for (const artifact::ReceiptShard& shard : receipt.shards) report.bytes += shard.bytes;
+  for (const auto& part : {receipt.target, receipt.assistant}) {
+    if (!part) continue;
+    report.ignored.insert(report.ignored.end(), part->ignored.begin(), part->ignored.end());
+  }
+  return report;
+}
+
 }  // namespace
 
 Result<ExportReport> export_checkpoint(const std::filesystem::path& path,
                                        const std::filesystem::path& out,
                                        const ExportOptions& options,
                                        const artifact::Progress& progress) {
-  TRY_ASSIGN(const Source source, open_source(path));
-  const Texts& texts = source.texts;
-  TRY_ASSIGN(const spec::Config config, spec::read_config(texts.config, source.config_name));
-  if (texts.generation_config) {
-    TRY(text::read_generation_config(*texts.generation_config, source.generation_name,
-                                     config.vocabulary));
-  }
-  TRY(check_bounds(options, config));
-  TRY_ASSIGN(const Binding binding, bind(*source.checkpoint, config));
-  std::vector<BoundTensor> tensors = binding.tensors;
-  std::vector<artifact::IgnoredTensor> ignored = binding.ignored;
+  TRY_ASSIGN(const std::vector<artifact::Pins> pins, artifact::known_pins(options.sources));
+  TRY_ASSIGN(const Target target, open_target(path));
+  const Texts& texts = target.source.texts;
+  TRY(check_bounds(options, target.config));
+  std::vector<BoundTensor> tensors = target.binding.tensors;
   std::optional<Assistant> assistant;
   if (options.assistant) {
-    TRY_ASSIGN(assistant, open_assistant(*options.assistant, texts, config));
-    const Binding& own = assistant->binding;
-    tensors.insert(tensors.end(), own.tensors.begin(), own.tensors.end());
-    ignored.insert(ignored.end(), own.ignored.begin(), own.ignored.end());
+    TRY_ASSIGN(assistant,
+               open_assistant(*options.assistant, target.config, sha256(texts.tokenizer)));
+    const std::vector<BoundTensor>& own = assistant->binding.tensors;
+    tensors.insert(tensors.end(), own.begin(), own.end());
   }
-  TRY(check_options(options.weights.recipe, tensors));
-  TRY_ASSIGN(const std::string tokenizer, compile_tokenizer(texts, config));
+  const WeightOptions& weights = options.weights;
+  TRY(check_options(weights.recipe, tensors));
+  TRY_ASSIGN(const std::string tokenizer, compile_tokenizer(texts, target.config));
   TRY_ASSIGN(Publication publication, Publication::begin(out, options.observer));
 
-  Manifest manifest = begin_manifest(config, texts, tokenizer);
+  Manifest manifest = begin_manifest(target.config, texts, tokenizer);
   manifest.input_bound = options.input_bound;
   if (options.context_bound) manifest.context_bound = *options.context_bound;
-  if (assistant) manifest.mtp = artifact::Mtp{assistant->config, std::nullopt};
-  artifact::Receipt receipt;
-  receipt.ignored = binding.ignored;
-  SourceHashes hashes(source.checkpoint->files(), options.weights);
+  if (assistant) manifest.mtp = artifact::Mtp{assistant->config, {}, {}};
+  SourceHashes hashes(target.source.checkpoint->files(), weights);
   std::optional<SourceHashes> assistant_hashes;
-  if (assistant) assistant_hashes.emplace(assistant->source.checkpoint->files(), options.weights);
-  TRY_ASSIGN(std::vector<TensorReport> reports,
-             write_weights(tensors, options.weights, publication, manifest, progress));
-  TRY_ASSIGN(receipt.sources, sources_of(source, hashes));
+  if (assistant) assistant_hashes.emplace(assistant->source.checkpoint->files(), weights);
+  ExportReport report;
+  TRY_ASSIGN(report.tensors, write_weights(tensors, weights, publication, manifest, progress));
+  artifact::Receipt receipt;
+  TRY_ASSIGN(receipt.target, origin(target, hashes, options.published, pins));
+  manifest.sources = sources_digest(receipt.target->sources);
   if (assistant) {
-    TRY_ASSIGN(receipt.assistant, assistant_receipt(*assistant, *assistant_hashes));
+    TRY_ASSIGN(receipt.assistant,
+               origin(*assistant, *assistant_hashes, options.assistant_published, pins));
+    manifest.mtp->sources = sources_digest(receipt.assistant->sources);
   }
-  TRY_ASSIGN(const artifact::LoadPlan plan,
-             make_load_plan(manifest, assistant ? artifact::View::mtp : artifact::View::plain));
-  TRY(publish(publication, manifest, texts, tokenizer, std::move(receipt),
-              {options.weights.threads, options.weights.cancel}));
-  return ExportReport{sha256(manifest_text(manifest)), plan.bytes, manifest.recipe,
-                      std::move(reports), std::move(ignored)};
+  return finish(publication, manifest, artifact_files(texts, tokenizer), std::move(receipt), pins,
+                {weights.threads, weights.cancel, {}}, std::move(report));
+}
+
+Result<ExportReport> export_assistant(const std::filesystem::path& path,
+                                      const std::filesystem::path& onto,
+                                      const std::filesystem::path& out,
+                                      const ExportOptions& options,
+                                      const artifact::Progress& progress) {
+  TRY_ASSIGN(const std::vector<artifact::Pins> pins, artifact::known_pins(options.sources));
+  TRY_ASSIGN(const artifact::Artifact plain, artifact::Artifact::open(onto));
+  if (plain.manifest().mtp) {
+    return fail(ErrorCode::bad_value,
+                "{}: expected an artifact without an assistant, found one with the view mtp; "
+                "export the target alone to attach another",
+                onto.string());
+  }
+  TRY_ASSIGN(const Assistant assistant,
+             open_assistant(path, plain.config(), plain.manifest().tokenizer_source));
+  const WeightOptions& weights = options.weights;
+  TRY(check_options(weights.recipe, assistant.binding.tensors));
+  TRY_ASSIGN(Publication publication, Publication::begin(out, options.observer));
+
+  Manifest manifest = plain.manifest();
+  manifest.attached_to = plain.digest();
+  manifest.mtp = artifact::Mtp{assistant.config, {}, {}};
+  SourceHashes hashes(assistant.source.checkpoint->files(), weights);
+  ExportReport report;
+  TRY_ASSIGN(report.tensors,
+             write_weights(assistant.binding.tensors, weights, publication, manifest, progress));
+  artifact::Receipt receipt;
+  TRY_ASSIGN(receipt.assistant, origin(assistant, hashes, options.assistant_published, pins));
+  manifest.mtp->sources = sources_digest(receipt.assistant->sources);
+  return finish(publication, manifest, {}, std::move(receipt), pins,
+                {weights.threads, weights.cancel, onto}, std::move(report));
 }
 
 }  // namespace tandem::exporter

@@ -1,5 +1,5 @@
 // Export of a checkpoint, a Hugging Face folder or a GGUF file, alone or with its assistant's, to
-// an artifact.
+// an artifact; or of an assistant's, attached to an artifact that is there.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "artifact/artifact.h"
+#include "artifact/provenance.h"
 #include "exporter/weights.h"
 
 namespace tandem::exporter {
@@ -18,6 +19,10 @@ struct ExportOptions {
   uint32_t input_bound = artifact::default_input_bound;
   // Default: 8960, or what the config allows if that is less.
   std::optional<uint32_t> context_bound;
+  // Where the checkpoints were published; by default where the pins say that they match.
+  std::optional<artifact::Published> published;
+  std::optional<artifact::Published> assistant_published;
+  std::filesystem::path sources;  // a file of the user's own pins; empty: none
   PublicationObserver observer;
 };
 
@@ -27,6 +32,7 @@ struct ExportReport {
   artifact::Recipe recipe;
   std::vector<TensorReport> tensors;
   std::vector<artifact::IgnoredTensor> ignored;  // the assistant's last
+  artifact::Provenance provenance;
 };
 
 // Publishes the artifact folder `out`, which must not exist. Nothing is left of an export that
@@ -35,5 +41,13 @@ Result<ExportReport> export_checkpoint(const std::filesystem::path& checkpoint,
                                        const std::filesystem::path& out,
                                        const ExportOptions& options = {},
                                        const artifact::Progress& progress = {});
+
+// Publishes the assistant of a checkpoint as the artifact folder `out`, attached to the
+// plain artifact `onto`. Bounds and all else of the target are that artifact's.
+Result<ExportReport> export_assistant(const std::filesystem::path& checkpoint,
+                                      const std::filesystem::path& onto,
+                                      const std::filesystem::path& out,
+                                      const ExportOptions& options = {},
+                                      const artifact::Progress& progress = {});
 
 }  // namespace tandem::exporter

@@ -24,12 +24,14 @@ Result<void> write_file(Publication& publication, std::string_view name, std::st
 // Every byte of the staged folder, against its own hashes and what was meant to be written.
 Result<void> check_staged(const std::filesystem::path& folder, std::string_view manifest,
                           std::string_view receipt, const PublishOptions& options) {
+  const bool attached = !options.onto.empty();
   TRY_ASSIGN(const artifact::Verification staged,
-             artifact::verify(folder, {}, options.threads, options.cancel));
-  if (staged.artifact.digest() == sha256(manifest) &&
-      receipt_text(staged.artifact.receipt()) == receipt) {
-    return {};
-  }
+             artifact::verify(attached ? options.onto : folder, {},
+                              attached ? folder : std::filesystem::path(), options.threads,
+                              options.cancel));
+  TRY_ASSIGN(const std::string read_back,
+             read_file(folder / artifact::receipt_file, receipt.size(), Links::refuse));
+  if (staged.artifact.digest() == sha256(manifest) && read_back == receipt) return {};
   return fail(ErrorCode::hash_mismatch,
               "{}: {} and {} do not read back as they were written; check the disk, then export "
               "again",
@@ -74,26 +76,31 @@ Manifest begin_manifest(const spec::Config& config, const Texts& texts,
   return manifest;
 }
 
-Result<void> publish(Publication& publication, const Manifest& manifest, const Texts& texts,
-                     std::string_view tokenizer_table, artifact::Receipt receipt,
-                     const PublishOptions& options) {
+Files artifact_files(const Texts& texts, std::string_view tokenizer_table) {
+  Files files;
+  files.emplace(tokenizer_table_file, tokenizer_table);
+  if (texts.chat_template) files.emplace(template_file, *texts.chat_template);
+  if (texts.generation_config) files.emplace(generation_file, *texts.generation_config);
+  return files;
+}
+
+Result<artifact::Receipt> publish(Publication& publication, const Manifest& manifest,
+                                  const Files& files, artifact::Receipt receipt,
+                                  const PublishOptions& options) {
   receipt.exporter = "tandem " TANDEM_VERSION;
-  receipt.config = sha256(spec::canonical_config(manifest.config));
   receipt.recipe = manifest.recipe;
   receipt.files = bound_files(manifest);
   receipt.shards = bound_shards(manifest);
-  TRY(write_file(publication, tokenizer_table_file, tokenizer_table));
-  if (texts.chat_template) TRY(write_file(publication, template_file, *texts.chat_template));
-  if (texts.generation_config)
-    TRY(write_file(publication, generation_file, *texts.generation_config));
+  for (const auto& [name, bytes] : files) TRY(write_file(publication, name, bytes));
   const std::string manifest_bytes = manifest_text(manifest);
   const std::string receipt_bytes = receipt_text(receipt);
   TRY(write_file(publication, artifact::manifest_file, manifest_bytes));
   TRY(write_file(publication, artifact::receipt_file, receipt_bytes));
-  return publication.commit([&](const std::filesystem::path& folder) -> Result<void> {
+  TRY(publication.commit([&](const std::filesystem::path& folder) -> Result<void> {
     TRY(check_staged(folder, manifest_bytes, receipt_bytes, options));
     return check_cancel(options.cancel);
-  });
+  }));
+  return receipt;
 }
 
 }  // namespace tandem::exporter

@@ -1,6 +1,8 @@
 // What an artifact holds beside its shards: texts, tokenizer table, manifest and receipt.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,19 +37,25 @@ artifact::BoundFile bound(std::string_view name, std::string_view bytes);
 // The tokenizer's table, which must fit the model.
 Result<std::string> compile_tokenizer(const Texts& texts, const spec::Config& config);
 
-// All of the manifest that does not depend on weights, with the default bounds.
+// All of the manifest that does not depend on weights and sources, with the default bounds.
 artifact::Manifest begin_manifest(const spec::Config& config, const Texts& texts,
                                   std::string_view tokenizer_table);
 
 struct PublishOptions {
   unsigned threads = 0;                // 0: one for each core
   const CancelFlag* cancel = nullptr;  // none: nobody ends it
+  std::filesystem::path onto;          // the plain artifact that an assistant is attached to
 };
 
-// Writes the texts and the finished manifest, completes the receipt by all that follows from it,
-// and commits what reads back from the disk as the artifact of exactly this manifest and receipt.
-Result<void> publish(Publication& publication, const artifact::Manifest& manifest,
-                     const Texts& texts, std::string_view tokenizer_table,
-                     artifact::Receipt receipt, const PublishOptions& options);
+// The files of an artifact beside shards, manifest and receipt: name to content.
+using Files = std::map<std::string, std::string, std::less<>>;
+Files artifact_files(const Texts& texts, std::string_view tokenizer_table);
+
+// Writes files and the finished manifest, completes the receipt, which has its origins, by all that
+// follows from the manifest, and commits what reads back from the disk as the artifact of exactly
+// these. The receipt, as it was written.
+Result<artifact::Receipt> publish(Publication& publication, const artifact::Manifest& manifest,
+                                  const Files& files, artifact::Receipt receipt,
+                                  const PublishOptions& options);
 
 }  // namespace tandem::exporter

@@ -105,4 +105,13 @@ Result<artifact::Recipe> make_recipe(
   return recipe;
 }
 
+artifact::Recipe extend(artifact::Recipe recipe, const artifact::Recipe& more,
+                        const std::vector<BoundTensor>& tensors) {
+  for (const BoundTensor& tensor : tensors) {
+    const WeightType type = more.of(tensor.row);
+    if (type != recipe.of_class(tensor.row.tensor_class)) recipe.overrides[tensor.row.name] = type;
+  }
+  return recipe;
+}
+
 }  // namespace tandem::exporter

@@ -33,4 +33,8 @@ Result<artifact::Recipe> make_recipe(
     const RecipeOptions& options, const std::vector<BoundTensor>& tensors,
     const std::function<Result<bool>(const BoundTensor&)>& on_grid);
 
+// A recipe with more tensors, whose types another recipe says.
+artifact::Recipe extend(artifact::Recipe recipe, const artifact::Recipe& more,
+                        const std::vector<BoundTensor>& tensors);
+
 }  // namespace tandem::exporter

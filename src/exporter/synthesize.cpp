@@ -146,11 +146,13 @@ Result<SynthesizeReport> synthesize(const spec::Config& config, const std::files
   TRY_ASSIGN(const std::string tokenizer, compile_tokenizer(texts, config));
   TRY_ASSIGN(Publication publication, Publication::begin(out));
   artifact::Manifest manifest = begin_manifest(config, texts, tokenizer);
+  manifest.sources = artifact::sources_digest({});
   TRY(write_random_weights(options, publication, manifest, progress));
   TRY_ASSIGN(const artifact::LoadPlan plan, make_load_plan(manifest));
   artifact::Receipt receipt;
+  receipt.target = artifact::Origin{sha256(texts.config), {}, {}, {}};
   receipt.synthetic_seed = options.seed;
-  TRY(publish(publication, manifest, texts, tokenizer, std::move(receipt),
+  TRY(publish(publication, manifest, artifact_files(texts, tokenizer), std::move(receipt),
               {options.threads, options.cancel}));
   return SynthesizeReport{sha256(manifest_text(manifest)), plan.bytes};
 }

@@ -50,7 +50,7 @@ void close_shard(Manifest& manifest, size_t first, std::vector<std::string>& hea
 std::vector<std::string> lay_out(Manifest& manifest, const std::vector<BoundTensor>& tensors,
                                  uint64_t shard_bytes) {
   std::vector<std::string> headers;
-  size_t first = 0;
+  size_t first = manifest.tensors.size();
   uint64_t filled = 0;
   for (const BoundTensor& bound : tensors) {
     const spec::Tensor& row = bound.row;
@@ -151,14 +151,17 @@ Result<std::optional<Digest>> certify_token_ordering(const std::vector<BoundTens
 
 Result<void> write_shards(const std::vector<BoundTensor>& tensors, const WeightOptions& options,
                           Publication& publication, Manifest& manifest, const WriteTensor& write) {
+  const size_t first_tensor = manifest.tensors.size(), first_shard = manifest.shards.size();
   const std::vector<std::string> headers = lay_out(manifest, tensors, options.shard_bytes);
   size_t next = 0;
-  for (uint32_t index = 0; index < manifest.shards.size(); ++index) {
+  for (size_t index = first_shard; index < manifest.shards.size(); ++index) {
     TRY_ASSIGN(ShardWriter shard,
                ShardWriter::create(publication, manifest.shards[index], options.threads));
-    TRY(shard.write(std::as_bytes(std::span(headers[index]))));
-    for (; next < tensors.size() && manifest.tensors[next].planes[0].shard == index; ++next) {
-      TRY(write(tensors[next], manifest.tensors[next], shard));
+    TRY(shard.write(std::as_bytes(std::span(headers[index - first_shard]))));
+    for (; next < tensors.size(); ++next) {
+      const TensorEntry& entry = manifest.tensors[first_tensor + next];
+      if (entry.planes[0].shard != index) break;
+      TRY(write(tensors[next], entry, shard));
     }
     TRY_ASSIGN(manifest.shards[index], shard.finish());
   }
@@ -175,7 +178,8 @@ Result<std::vector<TensorReport>> write_weights(const std::vector<BoundTensor>& 
   if (manifest.mtp) {
     TRY_ASSIGN(manifest.mtp->token_ordering, certify_token_ordering(tensors));
   }
-  TRY_ASSIGN(manifest.recipe, make_recipe(options.recipe, tensors, on_grid));
+  TRY_ASSIGN(const artifact::Recipe recipe, make_recipe(options.recipe, tensors, on_grid));
+  manifest.recipe = manifest.attached_to ? extend(manifest.recipe, recipe, tensors) : recipe;
   uint64_t total_bytes = 0;
   for (const BoundTensor& tensor : tensors) total_bytes += tensor.source_bytes();
   TensorWriter writer(options, progress, total_bytes);

@@ -33,14 +33,14 @@ struct TensorReport {
 using WriteTensor =
     std::function<Result<void>(const BoundTensor&, const artifact::TensorEntry&, ShardWriter&)>;
 
-// Lays out shards by the manifest's recipe, writes them tensor by tensor, and fills the manifest's
-// tensors and shards.
+// Lays out shards by the manifest's recipe, writes them tensor by tensor, and adds them to the
+// manifest's tensors and shards.
 Result<void> write_shards(const std::vector<BoundTensor>& tensors, const WeightOptions& options,
                           Publication& publication, artifact::Manifest& manifest,
                           const WriteTensor& write);
 
-// Writes all shards to the publication and fills the manifest's recipe, tensors and shards, and the
-// certificate of the token ordering. Progress counts bytes of the checkpoints.
+// Writes all shards to the publication and adds to the manifest's recipe, tensors and shards, and
+// the certificate of the token ordering. Progress counts bytes of the checkpoints.
 Result<std::vector<TensorReport>> write_weights(const std::vector<BoundTensor>& tensors,
                                                 const WeightOptions& options,
                                                 Publication& publication,

@@ -8,6 +8,7 @@
 #include "artifact/receipt.h"
 #include "artifact/verify.h"
 #include "base/json.h"
+#include "changes.h"
 #include "fixture.h"
 
 namespace tandem::test {
@@ -16,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using artifact::Artifact;
 using artifact::verify;
-using Pointer = Json::json_pointer;
 
 class MutationTest : public ArtifactTest {};
 
@@ -99,74 +99,6 @@ TEST_F(MutationTest, FilesMissingLinkedOrAdded) {
   EXPECT_TRUE(accepted(verify(folder)));
 }
 
-// All places in a value: its objects, arrays and leaves.
-void collect(const Json& value, const Pointer& place, std::vector<Pointer>& places) {
-  places.push_back(place);
-  if (value.is_object()) {
-    for (const auto& [key, child] : value.items()) collect(child, place / key, places);
-  } else if (value.is_array()) {
-    for (size_t i = 0; i < value.size(); ++i) collect(value[i], place / i, places);
-  }
-}
-
-// Other values for a leaf, each of the same type.
-std::vector<Json> other_values(const Json& value) {
-  if (value.is_boolean()) return {!value.get<bool>()};
-  if (value.is_number_unsigned()) {
-    const uint64_t number = value.get<uint64_t>();
-    return {number + 1, number == 0 ? number + 16 : number - 1};
-  }
-  if (value.is_number()) return {value.get<double>() * 2};
-  if (value.is_string()) {
-    std::string text = value.get<std::string>();
-    std::vector<Json> result = {text + "0", text.substr(0, text.size() - 1)};
-    if (text.size() == 64) {
-      text[17] = text[17] == '0' ? '1' : '0';
-      result.push_back(text);
-    }
-    return result;
-  }
-  return {};
-}
-
-// Documents that differ from `json` in one place.
-void for_each_change(const Json& json,
-                     const std::function<void(const Json&, const std::string&)>& use) {
-  std::vector<Pointer> places;
-  collect(json, Pointer(), places);
-  const auto change = [&](const Pointer& place, const std::string& what, const Json& value) {
-    Json changed = json;
-    changed[place] = value;
-    use(changed, place.to_string() + " " + what);
-  };
-  for (const Pointer& place : places) {
-    const Json& value = json[place];
-    for (const Json& other : other_values(value)) change(place, "= " + other.dump(), other);
-    for (const Json& other : {Json(nullptr), Json("x"), Json(-1), Json(0.5), Json(Json::array()),
-                              Json(Json::object())}) {
-      if (other != value) change(place, "= " + other.dump(), other);
-    }
-    if (value.is_object()) change(place / "zzz", "added", 1);
-    if (value.is_array() && !value.empty()) {
-      Json repeated = value;
-      repeated.push_back(value.back());
-      change(place, "with its last element twice", repeated);
-      Json shorter = value;
-      shorter.erase(shorter.size() - 1);
-      change(place, "without its last element", shorter);
-      Json reversed = value;
-      std::reverse(reversed.begin(), reversed.end());
-      if (reversed != value) change(place, "reversed", reversed);
-    }
-    if (place.empty()) continue;
-    const Json& parent = json[place.parent_pointer()];
-    if (!parent.is_object()) continue;
-    Json changed = json;
-    changed[place.parent_pointer()].erase(place.back());
-    use(changed, place.to_string() + " removed");
-  }
-}
-
 // Checked without the weights, which do not change here: thousands of changes stay quick.
 TEST_F(MutationTest, OneFieldOfTheManifest) {
   const fs::path folder = copy();
@@ -219,7 +151,7 @@ TEST_F(MutationTest, OneFieldOfTheManifestWithAForgedReceipt) {
       return;
     }
     ++readable;
-    receipt->config = sha256(spec::canonical_config(manifest->config));
+    receipt->target->config = sha256(spec::canonical_config(manifest->config));
     receipt->recipe = manifest->recipe;
     receipt->files = bound_files(*manifest);
     receipt->shards = bound_shards(*manifest);

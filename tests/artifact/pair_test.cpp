@@ -243,8 +243,11 @@ TEST_F(PairTest, TheReceiptMustSpeakOfTheSameAssistant) {
   receipt = *pristine;
   receipt.assistant->config = sha256(std::string_view("another"));
   write_file(folder / "receipt.json", receipt_text(receipt));
-  EXPECT_TRUE(
-      refused(Artifact::open(folder), ErrorCode::malformed_artifact, {"assistant.config_sha256"}));
+  EXPECT_TRUE(refused(Artifact::open(folder), ErrorCode::malformed_artifact, {"assistant"}));
+  receipt = *pristine;
+  receipt.assistant->sources.pop_back();
+  write_file(folder / "receipt.json", receipt_text(receipt));
+  EXPECT_TRUE(refused(Artifact::open(folder), ErrorCode::malformed_artifact, {"assistant"}));
   write_file(folder / "receipt.json", receipt_text(*pristine));
   EXPECT_TRUE(accepted(Artifact::open(folder)));
 }

@@ -127,6 +127,84 @@ TEST(Cli, ExportsAPairThatDraftsAndRefusesOneThatDoesNotFit) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "none"));
 }
 
+TEST(Cli, AnAttachedAssistantDraftsWithItsArtifactOnly) {
+  const TemporaryFolder folder;
+  const auto path = [&](const char* name) { return "'" + (folder.path() / name).string() + "'"; };
+  const std::string config = tiny_assistant_config();
+  write_checkpoint(folder.path() / "target", tiny_config());
+  write_checkpoint(folder.path() / "assistant", config, random_assistant_tensors(config));
+  ASSERT_EQ(tandem("export " + path("target") + " -o " + path("plain")).status, 0);
+  const std::string onto = "export --assistant " + path("assistant") + " --onto " + path("plain");
+  const Outcome exported = tandem(onto + " -o " + path("attached"));
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  const std::string both = path("plain") + " --assistant " + path("attached");
+  const Outcome verified = tandem("verify " + both);
+  EXPECT_EQ(verified.status, 0) << verified.err;
+  EXPECT_TRUE(contains(verified.out, "attached to")) << verified.out;
+  EXPECT_TRUE(contains(tandem("inspect " + both).out, "attached to"));
+  const Outcome drafted = tandem("generate " + both + " --device cpu --ids 2,10 -n 4 --mtp --json");
+  EXPECT_EQ(drafted.status, 0) << drafted.err;
+  for (const char* command : {"verify ", "inspect ", "generate --device cpu --ids 2,10 "}) {
+    const Outcome alone = tandem(command + path("attached"));
+    EXPECT_EQ(alone.status, 1);
+    EXPECT_TRUE(contains(alone.err, "--assistant")) << alone.err;
+  }
+  EXPECT_EQ(tandem(onto + " " + path("target") + " -o " + path("x")).status, 2);
+  EXPECT_EQ(tandem("export --onto " + path("plain") + " -o " + path("x")).status, 2);
+  EXPECT_EQ(tandem(onto + " --context-bound 8 -o " + path("x")).status, 2);
+  EXPECT_EQ(tandem("export -o " + path("x")).status, 1);
+  EXPECT_EQ(tandem("export " + path("target") + " --published us -o " + path("x")).status, 1);
+}
+
+TEST(Cli, PendingIsRefusedWhereVerifiedIsWanted) {
+  const TemporaryFolder folder;
+  const std::string in = (folder.path() / "tiny").string(), out = (folder.path() / "out").string();
+  write_checkpoint(in, tiny_config());
+  const Outcome exported = tandem("export '" + in + "' -o '" + out + "'");
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  EXPECT_TRUE(contains(exported.out, "pending")) << exported.out;
+  EXPECT_TRUE(contains(tandem("verify '" + out + "'").out, "pending"));
+  for (const char* command : {"verify", "inspect", "generate --device cpu --ids 2", "bench"}) {
+    const Outcome refused = tandem(command + (" '" + out + "' --require-verified"));
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_TRUE(contains(refused.err, "[unverified]")) << refused.err;
+    EXPECT_TRUE(contains(refused.err, "config.json: by the pin")) << refused.err;
+  }
+  // A file of pins, from what inspect says that it was made from.
+  const auto shown = nlohmann::json::parse(tandem("inspect '" + out + "' --json").out);
+  EXPECT_EQ(shown.at("provenance").at("state"), "pending");
+  const nlohmann::json pin = {
+      {"name", "mine"}, {"published", nullptr}, {"files", shown.at("target").at("sources")}};
+  const nlohmann::json pins = {
+      {"schema", "tandem.sources"}, {"schema_version", 1}, {"pins", {pin}}};
+  const std::string file = (folder.path() / "mine.json").string();
+  write_file(file, pins.dump(2) + "\n");
+  const Outcome verified =
+      tandem("verify '" + out + "' --require-verified --sources '" + file + "'");
+  EXPECT_EQ(verified.status, 0) << verified.err;
+  EXPECT_TRUE(contains(verified.out, "mine.json")) << verified.out;
+  EXPECT_EQ(tandem("verify '" + atlas_folder + "' --require-verified").status, 0);
+}
+
+TEST(Cli, InspectShowsAllOnOneScreen) {
+  const std::string text = tandem("inspect '" + atlas_folder + "'").out;
+  size_t lines = 0;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+    ++lines;
+    EXPECT_LE(end - begin, 100u) << text.substr(begin, end - begin);
+  }
+  EXPECT_LE(lines, 40u) << text;
+  for (const char* word : {"verified", "atlas-gemma4-assistant", "sources", "recipe", "views",
+                           "parameters", "shards", "tokenizer.bin", "centroids"})
+    EXPECT_TRUE(contains(text, word)) << word << "\n" << text;
+  const auto json = nlohmann::json::parse(tandem("inspect '" + atlas_folder + "' --json").out);
+  EXPECT_EQ(json.at("manifest"), nlohmann::json::parse(read_file(atlas_folder + "/manifest.json")));
+  EXPECT_EQ(json.at("provenance").at("state"), "verified");
+  EXPECT_EQ(json.at("provenance").at("matches").size(), 2u);
+  EXPECT_GT(json.at("parameters").at("target"), json.at("parameters").at("assistant"));
+  EXPECT_EQ(tandem("inspect '" + atlas_folder + "' --json --plan").status, 2);
+}
+
 TEST(Cli, InspectShowsPlanRoutesAndCensus) {
   const Outcome outcome = tandem(on_gpu("inspect", "--plan --routes --census"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;

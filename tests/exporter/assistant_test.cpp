@@ -19,6 +19,7 @@ namespace tandem::test {
 namespace {
 
 namespace fs = std::filesystem;
+using exporter::export_assistant;
 using exporter::export_checkpoint;
 using exporter::ExportOptions;
 using exporter::ExportReport;
@@ -162,7 +163,7 @@ TEST_F(AssistantExport, TheReceiptBindsItsSources) {
   const auto again = artifact::Artifact::open(out());
   ASSERT_TRUE(accepted(again));
   EXPECT_EQ(again->receipt().assistant->ignored.size(), 2u);
-  EXPECT_TRUE(again->receipt().ignored.empty());
+  EXPECT_TRUE(again->receipt().target->ignored.empty());
 }
 
 // Matrices off the grid are F16, on it Q4_0; the target's are Q4_0 as always.
@@ -272,6 +273,101 @@ TEST_F(AssistantExport, AnotherTokenizerIsRefused) {
   options.assistant = target();
   EXPECT_TRUE(refused(export_checkpoint(target(), out(), options), ErrorCode::unsupported,
                       {"gemma4_text", "gemma4_assistant"}));
+}
+
+struct OntoTest : AssistantExport {
+  fs::path plain() const { return folder.path() / "plain"; }
+
+  // Exports the target to `plain`, and the assistant of these tensors onto it.
+  Result<ExportReport> run_onto(const ExportOptions& of_target = {},
+                                const ExportOptions& options = {}) {
+    fs::remove_all(plain());
+    fs::remove_all(out());
+    write_checkpoint(assistant(), pair_config, random_assistant_tensors(pair_config));
+    EXPECT_TRUE(accepted(export_checkpoint(target(), plain(), of_target)));
+    return export_assistant(assistant(), plain(), out(), options);
+  }
+};
+
+TEST_F(OntoTest, TypesAreThoseOfADirectExportWhateverThePlainRecipe) {
+  ExportOptions direct;
+  direct.assistant = assistant();
+  for (const auto& [matrix, table] :
+       std::vector<std::pair<std::optional<WeightType>, std::optional<WeightType>>>{
+           {{}, {}}, {WeightType::q8_0, WeightType::f16}, {WeightType::f16, WeightType::f32}}) {
+    ExportOptions of_target;
+    of_target.weights.recipe.matrix = matrix;
+    of_target.weights.recipe.table = table;
+    ASSERT_TRUE(accepted(run_onto(of_target)));
+    const auto attached = artifact::Artifact::open(plain(), artifact::View::mtp, out());
+    ASSERT_TRUE(accepted(attached));
+    const artifact::Recipe& recipe = attached->manifest().recipe;
+    EXPECT_EQ(recipe.matrix, matrix.value_or(WeightType::q4_0));
+    fs::remove_all(folder.path() / "direct");
+    ASSERT_TRUE(accepted(export_checkpoint(target(), folder.path() / "direct", direct)));
+    const auto both = artifact::Artifact::open(folder.path() / "direct", artifact::View::mtp);
+    ASSERT_TRUE(accepted(both));
+    for (const spec::Tensor& tensor : spec::tensors(both->manifest().mtp->config))
+      EXPECT_EQ(recipe.of(tensor), both->manifest().recipe.of(tensor)) << tensor.name;
+    EXPECT_TRUE(accepted(artifact::verify(plain(), {}, out())));
+  }
+}
+
+TEST_F(OntoTest, BoundsAndReportAreItsOwn) {
+  ExportOptions of_target;
+  of_target.input_bound = 16;
+  of_target.context_bound = 64;
+  of_target.published = artifact::Published{"us/target", "1"};
+  ExportOptions options;
+  options.assistant_published = artifact::Published{"us/assistant", "2"};
+  const auto report = run_onto(of_target, options);
+  ASSERT_TRUE(accepted(report));
+  const auto attached = artifact::Artifact::open(plain(), artifact::View::mtp, out());
+  ASSERT_TRUE(accepted(attached));
+  EXPECT_EQ(attached->digest(), report->digest);
+  EXPECT_EQ(attached->manifest().input_bound, 16u);
+  EXPECT_EQ(attached->manifest().context_bound, 64u);
+  EXPECT_EQ(attached->receipt().target->published, of_target.published);
+  EXPECT_EQ(attached->receipt().assistant->published, options.assistant_published);
+  uint64_t bytes = 0;
+  for (const auto& shard : attached->manifest().shards)
+    bytes += shard.role == "assistant" ? shard.bytes : 0;
+  EXPECT_EQ(report->bytes, bytes);
+  EXPECT_EQ(report->provenance.state, artifact::State::pending);
+  for (const exporter::TensorReport& tensor : report->tensors)
+    EXPECT_TRUE(spec::is_assistants(tensor.name)) << tensor.name;
+}
+
+TEST_F(OntoTest, WhatDoesNotFitIsRefused) {
+  ASSERT_TRUE(accepted(run_onto()));
+  const fs::path none = folder.path() / "none";
+  const auto onto = [&](const fs::path& artifact) {
+    return export_assistant(assistant(), artifact, none);
+  };
+  EXPECT_TRUE(refused(onto(out()), ErrorCode::invalid_argument, {out().string(), "--assistant"}));
+  EXPECT_TRUE(refused(onto(folder.path() / "missing"), ErrorCode::not_found));
+  EXPECT_TRUE(refused(export_assistant(assistant(), plain(), out()), ErrorCode::already_exists));
+  ExportOptions direct;
+  direct.assistant = assistant();
+  ASSERT_TRUE(accepted(export_checkpoint(target(), folder.path() / "direct", direct)));
+  EXPECT_TRUE(
+      refused(onto(folder.path() / "direct"), ErrorCode::bad_value, {"direct", "view mtp"}));
+  EXPECT_TRUE(refused(export_assistant(target(), plain(), none), ErrorCode::unsupported,
+                      {"gemma4_text", "gemma4_assistant"}));
+
+  const std::string text = read_file(assistant() / "tokenizer.json");
+  write_file(assistant() / "tokenizer.json", text + "\n");
+  EXPECT_TRUE(refused(onto(plain()), ErrorCode::bad_value,
+                      {"tokenizer.json", sha256(text).hex(), sha256(text + "\n").hex()}));
+  const std::string wide = tiny_assistant_config({.layers = 2, .kv_shared = 0, .vocabulary = 1024});
+  write_checkpoint(assistant(), wide, random_assistant_tensors(wide));
+  EXPECT_TRUE(refused(onto(plain()), ErrorCode::bad_value, {"vocab_size", "512", "1024"}));
+  ExportOptions options;
+  options.weights.recipe.tensors = {{"layers.0.qkv", WeightType::f16}};
+  write_checkpoint(assistant(), pair_config, random_assistant_tensors(pair_config));
+  EXPECT_TRUE(refused(export_assistant(assistant(), plain(), none, options), ErrorCode::not_found,
+                      {"layers.0.qkv"}));
+  EXPECT_FALSE(fs::exists(none));
 }
 
 TEST_F(AssistantExport, DefectsOfTensorsAreRefused) {

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "artifact/verify.h"
+#include "base/json.h"
 #include "exporter/artifact_weights.h"
 #include "support/checkpoint.h"
 #include "support/compare.h"
@@ -65,6 +66,12 @@ struct ExportTest : ::testing::Test {
   }
   Result<ExportReport> run(const TinyShape& shape, const ExportOptions& options = {}) {
     return run(shape, random_tensors(tiny_config(shape)), options);
+  }
+  // The manifest, but for the digest of what it was made from.
+  Json manifest_but_sources() const {
+    Json manifest = Json::parse(read_file(out() / "manifest.json"));
+    manifest.erase("sources_sha256");
+    return manifest;
   }
   fs::path in() const { return folder.path() / "in"; }
   fs::path out() const { return folder.path() / "out"; }
@@ -251,23 +258,63 @@ TEST_F(ExportTest, AShardedCheckpointGivesTheSameWeights) {
   const TinyShape shape;
   const auto tensors = random_tensors(tiny_config(shape));
   ASSERT_TRUE(accepted(run(shape, tensors)));
-  const std::string single = read_file(out() / "manifest.json");
+  const Json single = manifest_but_sources();
   ASSERT_TRUE(accepted(run(shape, tensors, {}, 3)));
-  EXPECT_EQ(read_file(out() / "manifest.json"), single);
+  EXPECT_EQ(manifest_but_sources(), single);
   const auto opened = artifact::Artifact::open(out());
   ASSERT_TRUE(accepted(opened));
-  EXPECT_EQ(opened->receipt().sources.size(), 8u);
-  for (const artifact::BoundFile& source : opened->receipt().sources) {
+  EXPECT_EQ(opened->receipt().target->sources.size(), 8u);
+  for (const artifact::BoundFile& source : opened->receipt().target->sources) {
     EXPECT_EQ(source.sha256, sha256(read_file(in() / source.file))) << source.file;
     EXPECT_EQ(source.bytes, fs::file_size(in() / source.file)) << source.file;
   }
+}
+
+// A file of pins with the checkpoint in the folder "in", published or not.
+TEST_F(ExportTest, APinThatMatchesSaysWhereTheSourcesWerePublished) {
+  ASSERT_TRUE(accepted(run(two_layers)));
+  const auto first = artifact::Artifact::open(out());
+  ASSERT_TRUE(accepted(first));
+  EXPECT_FALSE(first->receipt().target->published);
+  const std::string manifest = read_file(out() / "manifest.json");
+  Json files = Json::array();
+  for (const artifact::BoundFile& source : first->receipt().target->sources)
+    files.push_back(to_json(source));
+  const Json pin = {{"name", "tiny"},
+                    {"files", files},
+                    {"published", {{"repository", "us/tiny"}, {"revision", "1"}}}};
+  const Json pins = {{"schema", "tandem.sources"}, {"schema_version", 1}, {"pins", {pin}}};
+  ExportOptions options;
+  options.sources = folder.path() / "pins.json";
+  write_file(options.sources, canonical_json(pins));
+  const auto export_again = [&] {
+    fs::remove_all(out());
+    return export_checkpoint(in(), out(), options);
+  };
+  auto report = export_again();
+  ASSERT_TRUE(accepted(report));
+  EXPECT_EQ(report->provenance.state, artifact::State::verified);
+  EXPECT_EQ(artifact::Artifact::open(out())->receipt().target->published,
+            (artifact::Published{"us/tiny", "1"}));
+  EXPECT_EQ(read_file(out() / "manifest.json"), manifest);
+
+  options.published = artifact::Published{"us/tiny", "2"};
+  report = export_again();
+  ASSERT_TRUE(accepted(report));
+  EXPECT_EQ(report->provenance.state, artifact::State::pending);
+  EXPECT_EQ(report->provenance.reasons.size(), 1u);
+  EXPECT_EQ(artifact::Artifact::open(out())->receipt().target->published, options.published);
+
+  options.sources = folder.path() / "none.json";
+  EXPECT_TRUE(refused(export_again(), ErrorCode::not_found, {"none.json"}));
+  EXPECT_FALSE(fs::exists(out()));
 }
 
 TEST_F(ExportTest, TensorsIgnoredByRuleAreListed) {
   const TinyShape shape;
   auto tensors = random_tensors(tiny_config(shape), {.prefix = "model.language_model."});
   ASSERT_TRUE(accepted(run(shape, tensors)));
-  const std::string expected = read_file(out() / "manifest.json");
+  const Json expected = manifest_but_sources();
   const std::vector<std::byte> byte(1);
   const char* surplus[] = {"model.language_model.layers.4.self_attn.k_proj.weight",
                            "model.language_model.layers.5.self_attn.v_proj.weight",
@@ -282,10 +329,10 @@ TEST_F(ExportTest, TensorsIgnoredByRuleAreListed) {
         [&](const auto& ignored) { return ignored.name == name && !ignored.rule.empty(); }))
         << name;
   }
-  EXPECT_EQ(read_file(out() / "manifest.json"), expected);
+  EXPECT_EQ(manifest_but_sources(), expected);
   const auto opened = artifact::Artifact::open(out());
   ASSERT_TRUE(accepted(opened));
-  EXPECT_EQ(opened->receipt().ignored, report->ignored);
+  EXPECT_EQ(opened->receipt().target->ignored, report->ignored);
 }
 
 struct Damage {

@@ -80,17 +80,21 @@ TEST_F(SynthesizeTest, IsAWholeArtifactThatSaysWhatItIs) {
   EXPECT_EQ(artifact.config(), tiny());
   EXPECT_EQ(artifact.manifest().recipe, artifact::Recipe{});  // q4_0 and f32
   EXPECT_EQ(artifact.receipt().synthetic_seed, 7u);
-  EXPECT_TRUE(artifact.receipt().sources.empty());
+  EXPECT_TRUE(artifact.receipt().target->sources.empty());
 }
 
 TEST_F(SynthesizeTest, TheMarkCannotBeDroppedOrJoinedBySources) {
   artifact::Receipt receipt = make(tiny()).receipt();
   Json json = Json::parse(receipt_text(receipt));
-  json.erase("synthetic_seed");
-  EXPECT_TRUE(refused(artifact::read_receipt(canonical_json(json)), ErrorCode::hash_mismatch));
-  receipt.sources = {{"config.json", 2, sha256("{}")}};
+  json["synthetic_seed"] = nullptr;
+  EXPECT_TRUE(refused(artifact::read_receipt(canonical_json(json)), ErrorCode::bad_value,
+                      {"synthetic_seed", "null", "0 files"}));
+  receipt.target->sources = {{"config.json", 2, sha256("{}")}};
   EXPECT_TRUE(refused(artifact::read_receipt(receipt_text(receipt)), ErrorCode::bad_value,
-                      {"sources", "synthetic_seed"}));
+                      {"synthetic_seed", "a seed", "1 files"}));
+  receipt.synthetic_seed.reset();
+  write_file(out() / "receipt.json", receipt_text(receipt));
+  EXPECT_TRUE(refused(Artifact::open(out()), ErrorCode::malformed_artifact, {"target"}));
 }
 
 TEST_F(SynthesizeTest, TheSeedGivesTheBytes) {
