@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -142,6 +143,10 @@ TEST(Cli, AnAttachedAssistantDraftsWithItsArtifactOnly) {
   EXPECT_EQ(verified.status, 0) << verified.err;
   EXPECT_TRUE(contains(verified.out, "attached to")) << verified.out;
   EXPECT_TRUE(contains(tandem("inspect " + both).out, "attached to"));
+  const std::string reader = "python3 '" TANDEM_SOURCE_DIR "/docs/read_artifact.py' ";
+  EXPECT_EQ(std::system((reader + path("plain") + " " + path("attached") + " >/dev/null").c_str()),
+            0);
+  EXPECT_NE(std::system((reader + path("attached") + " 2>/dev/null").c_str()), 0);
   const Outcome drafted = tandem("generate " + both + " --device cpu --ids 2,10 -n 4 --mtp --json");
   EXPECT_EQ(drafted.status, 0) << drafted.err;
   for (const char* command : {"verify ", "inspect ", "generate --device cpu --ids 2,10 "}) {
