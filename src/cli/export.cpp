@@ -118,9 +118,9 @@ Command export_checkpoint(CLI::App& parent) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* app = parent.add_subcommand(
       "export", "Make an artifact of a Hugging Face checkpoint folder or a GGUF file");
-  CLI::Option* checkpoint = app->add_option(
-      "checkpoint", flags->checkpoint,
-      "Folder with config.json, tokenizer.json and *.safetensors, or a GGUF file");
+  CLI::Option* checkpoint =
+      app->add_option("checkpoint", flags->checkpoint,
+                      "Folder with config.json, tokenizer.json and *.safetensors, or a GGUF file");
   app->add_option("-o,--out", flags->out,
                   "The artifact folder to make; one that exists is not replaced")
       ->required();

@@ -1,5 +1,5 @@
-// The fuzzers' seeds: each is accepted or refused as its name says, so that the fuzzers start on both
-// sides of what the readers accept.
+// The fuzzers' seeds: each is accepted or refused as its name says, so that the fuzzers start on
+// both sides of what the readers accept.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// What the fuzzers run: each target reads its input as one of the formats that come from outside, and
-// checks what must hold of whatever is accepted.
+// What the fuzzers run: each target reads its input as one of the formats that come from outside,
+// and checks what must hold of whatever is accepted.
 #pragma once
 
 #include <span>
