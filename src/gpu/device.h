@@ -217,6 +217,9 @@ struct Census {
 class Device {
  public:
   static Result<std::unique_ptr<Device>> open(const DeviceOptions& options);
+  // Only in the browser, where `open`, `wait` and `finish_kernels` of something unfinished are not:
+  // the device that JavaScript has opened, of which it says `info`.
+  static std::unique_ptr<Device> adopt(AdapterInfo info);
   ~Device();
 
   const AdapterInfo& info() const;  // timestamps, tiers and limits as granted
@@ -236,7 +239,10 @@ class Device {
   Result<Kernel> kernel_from_source(std::string_view label, std::string_view source,
                                     std::span<const Access> bindings,
                                     std::span<const Constant> constants = {});
-  // Waits until all kernels are compiled.
+  // How many kernels, and in the browser also buffers, are still being made; their errors, once
+  // none is.
+  Result<uint32_t> unfinished();
+  // Waits until none is.
   Result<void> finish_kernels();
 
   Result<Readback> submit(const Submission& submission);

@@ -5,7 +5,6 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "base/error.h"
 #include "gpu/device.h"
+#include "gpu/driver_errors.h"
 #include "gpu/native_library.h"
 
 namespace tandem::gpu {
@@ -54,27 +54,13 @@ inline std::string from_webgpu(WGPUStringView text) {
 
 Error to_error(WGPUErrorType type, std::string message);
 
-// What the driver reports outside of any call. Its callbacks may come from any thread.
-class DriverErrors {
- public:
-  void store(Error error);
-  void lose(std::string_view reason);
-  bool lost() const;
-  // The loss of the device, or else the oldest error stored, which is thereby reported.
-  Result<void> take();
-
- private:
-  mutable std::mutex mutex_;
-  std::optional<Error> error_;
-  std::optional<Error> loss_;
-};
-
 // Collects the errors of one type that the calls during its life cause. `end` gives the future
 // after which `error` is final; the scope must stay in place until then.
 class ErrorScope {
  public:
   ErrorScope(WGPUDevice device, WGPUErrorFilter filter);
   WGPUFuture end();
+  bool ended = false;
   std::optional<Error> error;
 
  private:

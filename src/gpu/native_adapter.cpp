@@ -246,14 +246,6 @@ Result<DeviceOwner> request_device(WGPUInstance instance, WGPUAdapter adapter,
 
 }  // namespace
 
-std::vector<std::string_view> tier_names(const Tiers& tiers) {
-  std::vector<std::string_view> names = {"base"};
-  if (tiers.subgroups) names.push_back("subgroups");
-  if (tiers.dp4a) names.push_back("dp4a");
-  if (tiers.f16) names.push_back("f16");
-  return names;
-}
-
 Result<std::vector<AdapterInfo>> adapters() {
   TRY_ASSIGN(const InstanceOwner instance, make_instance());
   std::vector<AdapterInfo> infos;

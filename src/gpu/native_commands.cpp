@@ -1,13 +1,11 @@
 // Command lists, submissions and readbacks.
 #include <algorithm>
 
+#include "gpu/checks.h"
 #include "gpu/native.h"
 
 namespace tandem::gpu {
 namespace {
-
-// What WebGPU grants every uniform binding.
-constexpr uint64_t max_uniform_bytes = 65536;
 
 // Staging buffers up to this size are kept for the next readback.
 constexpr uint64_t max_idle_staging_bytes = uint64_t{4} << 20;
@@ -17,72 +15,6 @@ struct Dispatch {
   BindGroupOwner bind_group;
   DispatchInfo info;
 };
-
-std::string_view access_name(Access access) {
-  switch (access) {
-    case Access::uniform:
-      return "uniform";
-    case Access::read:
-      return "read";
-    case Access::read_write:
-      return "read_write";
-  }
-  return "unknown";
-}
-
-std::string describe(const View& view) {
-  return fmt::format("[{}, {}) of buffer {}", view.offset, view.offset + view.bytes, view.buffer);
-}
-
-// What one binding must be by itself.
-Result<void> check_binding(const CompiledKernel& kernel, size_t number, const Binding& binding,
-                           const Limits& limits) {
-  const auto refuse = [&](ErrorCode code, std::string_view found, std::string_view expected) {
-    return fail(code, "kernel {}, binding {}: {}, expected {}", kernel.name, number, found,
-                expected);
-  };
-  const View& view = binding.view;
-  if (binding.access != kernel.bindings[number]) {
-    return refuse(ErrorCode::gpu_validation, access_name(binding.access),
-                  access_name(kernel.bindings[number]));
-  }
-  if (view.offset % limits.binding_alignment != 0) {
-    return refuse(ErrorCode::gpu_validation, fmt::format("offset {}", view.offset),
-                  fmt::format("a multiple of {}", limits.binding_alignment));
-  }
-  if (view.bytes == 0 || view.bytes % 4 != 0) {
-    return refuse(ErrorCode::gpu_validation, fmt::format("{} bytes", view.bytes),
-                  "a multiple of 4 above 0");
-  }
-  const uint64_t most =
-      binding.access == Access::uniform ? max_uniform_bytes : limits.max_binding_bytes;
-  if (view.bytes > most) {
-    return refuse(ErrorCode::limit_exceeded, fmt::format("{} bytes", view.bytes),
-                  fmt::format("at most {}", most));
-  }
-  return {};
-}
-
-// WebGPU tracks the use of whole buffers within a dispatch: one that is bound read_write may be
-// bound again only read_write, and only elsewhere.
-Result<void> check_aliasing(const CompiledKernel& kernel, std::span<const Binding> bindings) {
-  for (size_t i = 0; i < bindings.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      const auto& [a, a_access] = bindings[i];
-      const auto& [b, b_access] = bindings[j];
-      const bool writes = a_access == Access::read_write || b_access == Access::read_write;
-      if (a.buffer != b.buffer || !writes) continue;
-      const bool overlap = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
-      if (!overlap && a_access == b_access) continue;
-      return fail(ErrorCode::gpu_validation,
-                  "kernel {}: binding {} ({} {}) and binding {} ({} {}) {}", kernel.name, j,
-                  access_name(b_access), describe(b), i, access_name(a_access), describe(a),
-                  overlap ? "overlap, expected apart, as one is written"
-                          : "share a buffer, expected two, as one is read and one is written");
-    }
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -125,10 +57,6 @@ Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindi
                 device.kernels.size());
   }
   const CompiledKernel& kernel = device.kernels[number];
-  if (bindings.size() != kernel.bindings.size()) {
-    return fail(ErrorCode::gpu_validation, "kernel {}: {} bindings, expected {}", kernel.name,
-                bindings.size(), kernel.bindings.size());
-  }
   std::vector<WGPUBindGroupEntry> entries;
   for (size_t i = 0; i < bindings.size(); ++i) {
     const View& view = bindings[i].view;
@@ -137,7 +65,6 @@ Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindi
       return fail(buffer.error().code, "kernel {}, binding {}: {}", kernel.name, i,
                   buffer.error().message);
     }
-    TRY(check_binding(kernel, i, bindings[i], device.info.limits));
     WGPUBindGroupEntry entry = WGPU_BIND_GROUP_ENTRY_INIT;
     entry.binding = static_cast<uint32_t>(i);
     entry.buffer = *buffer;
@@ -145,7 +72,7 @@ Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindi
     entry.size = view.bytes;
     entries.push_back(entry);
   }
-  TRY(check_aliasing(kernel, bindings));
+  TRY(check_bindings(kernel.name, kernel.bindings, bindings, device.info.limits));
 
   WGPUBindGroupDescriptor descriptor = WGPU_BIND_GROUP_DESCRIPTOR_INIT;
   descriptor.layout = kernel.layout.get();
@@ -154,14 +81,10 @@ Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindi
   BindGroupOwner bind_group(wgpuDeviceCreateBindGroup(device.device.get(), &descriptor));
   TRY(device.errors.take());
   const std::string& label = note.label.empty() ? kernel.description : note.label;
-  DispatchInfo info{
-      .kernel = *device.labels.insert(label).first, .grid = grid, .traffic = note.traffic};
-  for (const Binding& binding : bindings) {
-    state_->buffers.push_back(binding.view.buffer);
-    info.bytes_read += binding.view.bytes;
-    if (binding.access == Access::read_write) info.bytes_written += binding.view.bytes;
-  }
-  state_->dispatches.push_back({number, std::move(bind_group), info});
+  for (const Binding& binding : bindings) state_->buffers.push_back(binding.view.buffer);
+  state_->dispatches.push_back(
+      {number, std::move(bind_group),
+       info_of(*device.labels.insert(label).first, grid, bindings, note.traffic)});
   return {};
 }
 
@@ -274,11 +197,7 @@ Result<std::shared_ptr<Readback::State>> Device::State::copy_out(WGPUCommandEnco
   WGPUBuffer buffer = nullptr;
   if (source) {
     TRY_ASSIGN(buffer, buffer_of(source));
-    if (source.bytes == 0 || source.offset % 4 != 0 || source.bytes % 4 != 0) {
-      return fail(ErrorCode::gpu_validation,
-                  "a readback of {} bytes at offset {}, expected multiples of 4, not empty",
-                  source.bytes, source.offset);
-    }
+    TRY(check_read_back(source));
   }
   const uint64_t bytes = source ? source.bytes : 0;
   const uint64_t first_byte = timestamps.bytes();
@@ -300,15 +219,10 @@ struct SizedDispatch {
 };
 
 Result<SizedDispatch> size(const Dispatch& dispatch, const CompiledKernel& kernel,
-                           const Extent& extent, uint32_t max_per_dimension) {
+                           const Extent& extent, const Limits& limits) {
   if (kernel.error) return tl::unexpected<Error>(*kernel.error);
-  const auto folded = workgroups(dispatch.info.grid, extent).and_then([&](uint64_t count) {
-    return fold(count, max_per_dimension);
-  });
-  if (!folded) {
-    return fail(folded.error().code, "kernel {}: {}", kernel.name, folded.error().message);
-  }
-  return SizedDispatch{kernel.pipeline.get(), dispatch.bind_group.get(), *folded};
+  TRY_ASSIGN(const Workgroups workgroups, sized(kernel.name, dispatch.info.grid, extent, limits));
+  return SizedDispatch{kernel.pipeline.get(), dispatch.bind_group.get(), workgroups};
 }
 
 void encode(WGPUCommandEncoder encoder, std::span<const SizedDispatch> dispatches, Passes passes,
@@ -349,8 +263,7 @@ Result<Readback> Device::submit(const Submission& submission) {
     TRY(item.commands->state_->check_buffers(state));
     for (const Dispatch& dispatch : item.commands->state_->dispatches) {
       TRY_ASSIGN(const SizedDispatch sized,
-                 size(dispatch, state.kernels[dispatch.kernel], item.extent,
-                      state.info.limits.max_workgroups_per_dimension));
+                 size(dispatch, state.kernels[dispatch.kernel], item.extent, state.info.limits));
       dispatches.push_back(sized);
       if (timed) times.push_back({dispatch.info, item.extent});
     }
@@ -378,12 +291,6 @@ Result<Readback> Device::submit(const Submission& submission) {
 Result<void> Device::wait(const Readback& readback) {
   if (readback.state_ && !readback.state_->finished) state_->wait(*readback.state_->mapping);
   return state_->errors.take();
-}
-
-Result<std::vector<std::byte>> Device::read(View view) {
-  TRY_ASSIGN(Readback readback, submit({.read_back = view}));
-  TRY(wait(readback));
-  return readback.take();
 }
 
 }  // namespace tandem::gpu

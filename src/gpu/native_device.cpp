@@ -1,4 +1,5 @@
 // A device's errors, buffers and writes.
+#include "gpu/checks.h"
 #include "gpu/native.h"
 
 namespace tandem::gpu {
@@ -6,33 +7,6 @@ namespace tandem::gpu {
 Error to_error(WGPUErrorType type, std::string message) {
   const ErrorCode code = Library::get().error_code(type, message);
   return {code, std::move(message)};
-}
-
-void DriverErrors::store(Error error) {
-  if (error.code == ErrorCode::device_lost) return lose(error.message);
-  const std::lock_guard lock(mutex_);
-  if (!error_) error_ = std::move(error);
-}
-
-void DriverErrors::lose(std::string_view reason) {
-  const std::lock_guard lock(mutex_);
-  if (loss_) return;
-  loss_ = Error{ErrorCode::device_lost,
-                fmt::format("the GPU device is lost ({}); open it again", reason)};
-}
-
-bool DriverErrors::lost() const {
-  const std::lock_guard lock(mutex_);
-  return loss_.has_value();
-}
-
-Result<void> DriverErrors::take() {
-  const std::lock_guard lock(mutex_);
-  if (loss_) return tl::unexpected<Error>(*loss_);
-  if (!error_) return {};
-  Error error = *std::move(error_);
-  error_.reset();
-  return tl::unexpected<Error>(std::move(error));
 }
 
 ErrorScope::ErrorScope(WGPUDevice device, WGPUErrorFilter filter) : device_(device) {
@@ -45,8 +19,9 @@ WGPUFuture ErrorScope::end() {
   callback.userdata1 = this;
   callback.callback = [](WGPUPopErrorScopeStatus, WGPUErrorType type, WGPUStringView message,
                          void* scope, void*) {
-    if (type == WGPUErrorType_NoError) return;
-    static_cast<ErrorScope*>(scope)->error = to_error(type, from_webgpu(message));
+    ErrorScope& self = *static_cast<ErrorScope*>(scope);
+    self.ended = true;
+    if (type != WGPUErrorType_NoError) self.error = to_error(type, from_webgpu(message));
   };
   return wgpuDevicePopErrorScope(device_, callback);
 }
@@ -58,11 +33,7 @@ Result<WGPUBuffer> Device::State::buffer_of(const View& view) const {
                 view.buffer);
   }
   const GpuBuffer& buffer = found->second;
-  if (view.offset > buffer.bytes || view.bytes > buffer.bytes - view.offset) {
-    return fail(ErrorCode::gpu_validation,
-                "a view of {} bytes at offset {} of buffer {}, which has {} bytes", view.bytes,
-                view.offset, buffer.label, buffer.bytes);
-  }
+  TRY(check_inside(view, buffer.bytes, buffer.label));
   return buffer.buffer.get();
 }
 
@@ -98,15 +69,7 @@ const AdapterInfo& Device::info() const { return state_->info; }
 
 Result<Buffer> Device::make_buffer(uint64_t bytes, std::string_view label) {
   TRY(state_->errors.take());
-  if (bytes == 0 || bytes % 4 != 0) {
-    return fail(ErrorCode::invalid_argument,
-                "buffer {} of {} bytes, expected a multiple of 4 above 0", label, bytes);
-  }
-  const uint64_t most = state_->info.limits.max_buffer_bytes;
-  if (bytes > most) {
-    return fail(ErrorCode::limit_exceeded, "buffer {} of {} bytes, expected at most {}", label,
-                bytes, most);
-  }
+  TRY(check_new_buffer(bytes, label, state_->info.limits));
   TRY_ASSIGN(GpuBuffer buffer,
              state_->create_buffer(bytes,
                                    WGPUBufferUsage_Storage | WGPUBufferUsage_Uniform |
@@ -121,15 +84,7 @@ Result<Buffer> Device::make_buffer(uint64_t bytes, std::string_view label) {
 Result<void> Device::write(View view, std::span<const std::byte> bytes) {
   TRY(state_->errors.take());
   TRY_ASSIGN(WGPUBuffer buffer, state_->buffer_of(view));
-  if (bytes.size() > view.bytes) {
-    return fail(ErrorCode::gpu_validation, "a write of {} bytes into a view of {} bytes",
-                bytes.size(), view.bytes);
-  }
-  if (view.offset % 4 != 0 || bytes.size() % 4 != 0) {
-    return fail(ErrorCode::gpu_validation,
-                "a write of {} bytes at offset {}, expected multiples of 4", bytes.size(),
-                view.offset);
-  }
+  TRY(check_write(view, bytes.size()));
   wgpuQueueWriteBuffer(state_->queue.get(), buffer, view.offset, bytes.data(), bytes.size());
   return state_->errors.take();
 }
@@ -142,19 +97,6 @@ Census Device::census() const {
 }
 
 void Device::lose() { state_->library.destroy(state_->device.get()); }
-
-Buffer::Buffer(Buffer&& other) noexcept
-    : device_(std::exchange(other.device_, nullptr)),
-      id_(std::exchange(other.id_, 0)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
-
-Buffer& Buffer::operator=(Buffer&& other) noexcept {
-  Buffer moved(std::move(other));
-  std::swap(device_, moved.device_);
-  std::swap(id_, moved.id_);
-  std::swap(bytes_, moved.bytes_);
-  return *this;
-}
 
 Buffer::~Buffer() {
   if (!device_) return;

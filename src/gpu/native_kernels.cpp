@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "gpu/checks.h"
 #include "gpu/native.h"
 
 namespace tandem::gpu {
@@ -98,44 +99,14 @@ WGPUFuture compile(const Library& library, WGPUDevice device, CompiledKernel& ke
   return library.create_pipeline(device, descriptor, callback);
 }
 
-// The name and its constants, sorted: equal for equal requests of one source.
-std::string describe(std::string_view name, std::span<const Constant> constants) {
-  std::vector<Constant> sorted(constants.begin(), constants.end());
-  std::sort(sorted.begin(), sorted.end(),
-            [](const Constant& a, const Constant& b) { return a.name < b.name; });
-  std::string description(name);
-  for (const Constant& constant : sorted) {
-    description += fmt::format(" {}={}", constant.name, constant.value);
-  }
-  return description;
-}
-
 }  // namespace
-
-Result<Kernel> Device::kernel(std::string_view name, std::span<const Constant> constants) {
-  const std::span<const Wgsl> all = kernels();
-  const auto found = std::lower_bound(
-      all.begin(), all.end(), name,
-      [](const Wgsl& kernel, std::string_view wanted) { return kernel.name < wanted; });
-  if (found == all.end() || found->name != name) {
-    return fail(ErrorCode::not_found, "kernel {} is not one of the {} embedded ones", name,
-                all.size());
-  }
-  return kernel_from_source(name, found->source, found->bindings, constants);
-}
 
 Result<Kernel> Device::kernel_from_source(std::string_view label, std::string_view source,
                                           std::span<const Access> bindings,
                                           std::span<const Constant> constants) {
   State& state = *state_;
   TRY(state.errors.take());
-  const uint64_t storage_buffers = static_cast<uint64_t>(std::count_if(
-      bindings.begin(), bindings.end(), [](Access access) { return access != Access::uniform; }));
-  if (storage_buffers > state.info.limits.max_storage_buffers) {
-    return fail(ErrorCode::limit_exceeded,
-                "kernel {} binds {} storage buffers, expected at most {}", label, storage_buffers,
-                state.info.limits.max_storage_buffers);
-  }
+  TRY(check_storage_buffers(label, bindings, state.info.limits));
   const Stopwatch stopwatch(state.compile_ms);
   const Kernel number = static_cast<Kernel>(state.kernels.size());
   std::string description = describe(label, constants);
@@ -157,6 +128,19 @@ Result<Kernel> Device::kernel_from_source(std::string_view label, std::string_vi
       compile(state.library, state.device.get(), kernel, module.get(), constants);
   state.pending.push_back({number, std::move(scope), scope_end, pipeline});
   return number;
+}
+
+Result<uint32_t> Device::unfinished() {
+  State& state = *state_;
+  const auto unfinished = std::count_if(
+      state.pending.begin(), state.pending.end(), [&state](const PendingKernel& pending) {
+        state.wait(pending.scope_end, 0);
+        state.wait(pending.pipeline, 0);
+        const CompiledKernel& kernel = state.kernels[pending.kernel];
+        return !pending.scope->ended || !(kernel.pipeline || kernel.error);
+      });
+  if (unfinished == 0) TRY(finish_kernels());
+  return static_cast<uint32_t>(unfinished);
 }
 
 Result<void> Device::finish_kernels() {
