@@ -58,8 +58,10 @@ struct EngineOptions {
 struct EngineInfo {
   // The sha256 of its manifest, in hex; with an attached assistant, of that one's.
   std::string artifact;
-  std::string provenance;  // "verified", "pending" or "synthetic", by the pins of the options
-  std::string adapter;     // its name; "cpu" for Place::cpu
+  // "verified", "pending" or "synthetic", by the pins of the options; empty in the browser, which
+  // reads no receipt.
+  std::string provenance;
+  std::string adapter;  // its name; "cpu" for Place::cpu
   std::string driver;
   std::string library;    // the WebGPU library
   bool software = false;  // the adapter is a software one
@@ -151,6 +153,11 @@ using TextSink = std::function<bool(std::string_view piece)>;
 // Takes logits rows in order: [rows][vocabulary], the first of them being row `first_row`.
 using LogitsSink = std::function<Result<void>(uint32_t first_row, std::span<const float> logits)>;
 
+namespace engine {
+class Opening;
+struct SessionTimes;
+}  // namespace engine
+
 // One timeline. Sessions of one engine are independent of each other and may take turns, step by
 // step. An engine and its sessions belong to one thread at a time; the engine must outlive them,
 // but may be moved.
@@ -170,11 +177,16 @@ class Session {
   Result<Generation> generate(std::span<const uint32_t> prompt, const GenerateOptions& options,
                               const TextSink& sink = {});
 
+  // Goes on with making a session of Engine::begin_session; true once it can start.
+  Result<bool> prepare();
+
   // The same in steps. `start` ends a generation that is still running.
   Result<void> start(std::span<const uint32_t> prompt, const GenerateOptions& options);
   bool running() const;
   // Waits for the next token and gives the text that it completes, which may be none.
   Result<std::string> step();
+  // The same without waiting: nothing while the token is not there.
+  Result<std::optional<std::string>> poll();
   // Ends the generation with what was generated so far, and gives the text that was held back.
   std::string abort();
   // The one that is running, or the last one.
@@ -197,8 +209,10 @@ class Session {
 
  private:
   friend class Engine;
+  friend struct engine::SessionTimes;
   struct State;
   explicit Session(std::unique_ptr<State> state);
+  Result<std::optional<std::string>> advance(bool wait);
   std::unique_ptr<State> state_;
 };
 
@@ -218,6 +232,8 @@ class Engine {
   const EngineInfo& info() const;
   // An empty timeline with a KV cache of its own. Errors: out_of_memory, device_lost.
   Result<Session> session();
+  // The same without waiting: Session::prepare must say true before anything else is asked of it.
+  Result<Session> begin_session();
   // Whether a generation would take these options: what Session::start says of them.
   Result<void> check(const GenerateOptions& options) const;
 
@@ -231,6 +247,7 @@ class Engine {
   struct State;  // the engine's own
 
  private:
+  friend class engine::Opening;
   explicit Engine(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -39,7 +39,9 @@ class OutputFile {
   ~OutputFile();
 
   Result<void> write(std::span<const std::byte> bytes);
-  Result<void> write(std::string_view text) { return write(std::as_bytes(std::span(text))); }
+  Result<void> write(std::string_view text) {
+    return write(std::as_bytes(std::span<const char>(text)));
+  }
   uint64_t bytes_written() const { return bytes_written_; }
   const std::string& path() const { return path_; }  // where it is staged
   // Brings the bytes to the disk, from where they are then read back.

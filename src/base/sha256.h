@@ -32,7 +32,7 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
 
   void update(std::span<const std::byte> bytes);
-  void update(std::string_view text) { update(std::as_bytes(std::span(text))); }
+  void update(std::string_view text) { update(std::as_bytes(std::span<const char>(text))); }
   // The digest of everything since the beginning or the last call of finish.
   Digest finish();
 
@@ -42,6 +42,8 @@ class Sha256 {
 };
 
 Digest sha256(std::span<const std::byte> bytes);
-inline Digest sha256(std::string_view text) { return sha256(std::as_bytes(std::span(text))); }
+inline Digest sha256(std::string_view text) {
+  return sha256(std::as_bytes(std::span<const char>(text)));
+}
 
 }  // namespace tandem

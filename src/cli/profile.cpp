@@ -158,7 +158,8 @@ Result<void> run(const Flags& flags, const CLI::App& app) {
   TRY(check_context(flags, capacity));
   TRY(engine::load_weights(artifact, *opened.model, options));
   TRY_ASSIGN(const auto sequence, model::TargetSequence::make(*opened.target));
-  const EngineInfo info = engine::describe(source, opened);
+  EngineInfo info = engine::describe(artifact, opened);
+  info.provenance = name(source.provenance.state);
   const std::vector<uint32_t> prompt =
       engine::ordinary_tokens(info.vocabulary, flags.prompt_tokens);
   TRY(run_methods(*sequence, prompt, warm_up_rounds, capacity));

@@ -1,48 +1,16 @@
-// Opening an artifact: the public API over model, text and artifact.
+// An open engine and its figures: the public API over model, text and artifact.
 #include "tandem/engine.h"
 
-#include <chrono>
-
-#include "artifact/artifact.h"
-#include "base/error.h"
 #include "engine/state.h"
 
 namespace tandem {
 namespace {
-
-double milliseconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
-}
 
 double share(uint32_t part, uint32_t whole) {
   return whole > 0 ? static_cast<double>(part) / whole : 0;
 }
 
 }  // namespace
-
-Result<Engine> Engine::open(const std::string& folder, const EngineOptions& options) {
-  using Clock = std::chrono::steady_clock;
-  TRY_ASSIGN(const engine::OpenedArtifact source, engine::open_artifact(folder, options));
-  const artifact::Artifact& artifact = source.artifact;
-  TRY_ASSIGN(engine::Prompts prompts, engine::Prompts::open(artifact));
-  TRY_ASSIGN(text::GenerationConfig defaults, engine::generation_config(artifact));
-  TRY_ASSIGN(engine::OpenedModel opened, engine::open_model(artifact, options));
-
-  const Clock::time_point load_start = Clock::now();
-  TRY(engine::load_weights(artifact, *opened.model, options));
-  const double load_ms = milliseconds_since(load_start);
-
-  const Clock::time_point compile_start = Clock::now();
-  TRY_ASSIGN(std::unique_ptr<model::Sequence> first, opened.model->sequence());
-  EngineInfo info = engine::describe(source, opened);
-  info.sampling = defaults.sampling;
-  info.load_ms = load_ms;
-  info.compile_ms = milliseconds_since(compile_start);
-  return Engine(
-      std::unique_ptr<State>(new State{std::move(opened), std::move(prompts), std::move(defaults),
-                                       std::move(info), std::move(first)}));
-}
 
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::Engine(Engine&&) noexcept = default;

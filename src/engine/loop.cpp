@@ -1,6 +1,7 @@
 // The generation loop.
 #include "engine/loop.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace tandem::engine {
@@ -17,15 +18,11 @@ StopReason reason(ops::StopCode code) {
   }
 }
 
-double milliseconds(std::chrono::steady_clock::duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
-}
-
 }  // namespace
 
 Result<void> Loop::start(std::span<const uint32_t> prompt, uint32_t reused,
                          const model::Request& request) {
-  started_ = last_ = Clock::now();
+  started_ = last_ = now_ms();
   max_tokens_ = request.max_tokens;
   generation_.stats.prompt_tokens = static_cast<uint32_t>(prompt.size());
   generation_.stats.reused_tokens = reused;
@@ -33,14 +30,16 @@ Result<void> Loop::start(std::span<const uint32_t> prompt, uint32_t reused,
   return {};
 }
 
-Result<std::string> Loop::step(uint32_t rounds_in_flight) {
+Result<std::optional<std::string>> Loop::step(uint32_t rounds_in_flight, bool wait) {
   const uint64_t emitted = generation_.ids.size();
   while (emitted + sequence_.in_flight() < max_tokens_ &&
          sequence_.in_flight() < rounds_in_flight) {
     TRY(sequence_.decode(policy_.drafts()));
   }
-  TRY_ASSIGN(const std::optional<model::Round> round, sequence_.harvest(true));
+  const uint32_t in_flight = sequence_.in_flight();
+  TRY_ASSIGN(const std::optional<model::Round> round, sequence_.harvest(wait));
   if (round) return take(*round);
+  if (!wait && in_flight > 0 && sequence_.in_flight() == in_flight) return std::nullopt;
   return fail(ErrorCode::internal,
               "{} tokens were generated and no round is left; please report this",
               generation_.ids.size());
@@ -71,16 +70,16 @@ std::string Loop::take(uint32_t token, ops::StopCode stop) {
 }
 
 void Loop::count(const model::Round& round) {
-  const Clock::time_point now = Clock::now();
+  const double now = now_ms();
   GenerateStats& stats = generation_.stats;
   if (stats.rounds == 0) {
     first_token_ = now;
-    stats.first_token_ms = milliseconds(now - started_);
+    stats.first_token_ms = now - started_;
   } else {
-    policy_.add(round.rows > 1, milliseconds(now - last_), round.count);
+    policy_.add(round.rows > 1, now - last_, round.count);
   }
   last_ = now;
-  stats.decode_ms = milliseconds(now - first_token_);
+  stats.decode_ms = now - first_token_;
   ++stats.rounds;
   for (uint32_t i = 0; i + 1 < round.rows; ++i) {
     ++stats.drafted[i];

@@ -2,7 +2,7 @@
 // text.
 #pragma once
 
-#include <chrono>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,9 +31,9 @@ class Loop {
   Result<void> start(std::span<const uint32_t> prompt, uint32_t reused,
                      const model::Request& request);
 
-  // Submits rounds up to `rounds_in_flight`, waits for the oldest and returns the text that it
-  // completed.
-  Result<std::string> step(uint32_t rounds_in_flight);
+  // Submits rounds up to `rounds_in_flight` and returns the text that the oldest completed; nothing
+  // while that is not done, but for `wait`.
+  Result<std::optional<std::string>> step(uint32_t rounds_in_flight, bool wait);
 
   // Ends the generation with what was emitted so far and gives the text that was held back; rounds
   // in flight are left to themselves.
@@ -43,7 +43,6 @@ class Loop {
   const Generation& generation() const { return generation_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
   // The text that a round completes. Tokens behind a stop string are discarded.
   std::string take(const model::Round& round);
   std::string take(uint32_t token, ops::StopCode stop);
@@ -59,9 +58,9 @@ class Loop {
   Generation generation_;
   uint32_t max_tokens_ = 0;
   bool finished_ = false;
-  Clock::time_point started_;
-  Clock::time_point first_token_;
-  Clock::time_point last_;  // when the last round was harvested
+  double started_ = 0;  // by now_ms
+  double first_token_ = 0;
+  double last_ = 0;  // when the last round was harvested
 };
 
 }  // namespace tandem::engine

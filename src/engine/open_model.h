@@ -33,15 +33,29 @@ Result<OpenedArtifact> open_artifact(const std::filesystem::path& folder,
 Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options,
                                std::optional<gpu::Passes> passes = {});
 
+// The same on a device that is open already.
+Result<OpenedModel> open_target(const artifact::Artifact& artifact, const EngineOptions& options,
+                                std::unique_ptr<gpu::Device> device,
+                                std::optional<gpu::Passes> passes = {});
+
 // Verifies and writes all weights.
 Result<void> load_weights(const artifact::Artifact& artifact, model::Model& model,
                           const EngineOptions& options);
+
+// The types that an artifact's recipe gave its tensors.
+model::TensorTypes tensor_types(const artifact::Manifest& manifest);
+// Those that the options keep off.
+Result<gpu::Tiers> disabled_tiers(const EngineOptions& options);
+// What a model may run: the options over the artifact's bounds.
+Result<model::Capacity> capacity(const artifact::Manifest& manifest, const EngineOptions& options);
+// None without the view mtp.
+const spec::AssistantConfig* assistant(const artifact::Manifest& manifest);
 
 // What the model would need on a device with these limits; opens none.
 Result<model::Plan> plan_model(const artifact::Artifact& artifact, const EngineOptions& options,
                                const gpu::Limits& limits);
 
-// All of EngineInfo but the times.
-EngineInfo describe(const OpenedArtifact& source, const OpenedModel& opened);
+// All of EngineInfo but the times and the provenance.
+EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opened);
 
 }  // namespace tandem::engine

@@ -90,4 +90,10 @@ Result<text::GenerationConfig> generation_config(const artifact::Artifact& artif
   return config;
 }
 
+Result<Texts> open_texts(const artifact::Artifact& artifact) {
+  TRY_ASSIGN(Prompts prompts, Prompts::open(artifact));
+  TRY_ASSIGN(text::GenerationConfig defaults, generation_config(artifact));
+  return Texts{std::move(prompts), std::move(defaults)};
+}
+
 }  // namespace tandem::engine

@@ -35,6 +35,13 @@ class Prompts {
   Result<text::Chat> chat_;  // or why there is none, for the caller who asks for it
 };
 
+// What an engine keeps of an artifact's texts.
+struct Texts {
+  Prompts prompts;
+  text::GenerationConfig defaults;
+};
+Result<Texts> open_texts(const artifact::Artifact& artifact);
+
 // Of its generation_config.json; without one, greedy up to the ids that its config ends with.
 Result<text::GenerationConfig> generation_config(const artifact::Artifact& artifact);
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "engine/history.h"
 #include "engine/loop.h"
+#include "engine/session_times.h"
 #include "engine/state.h"
 
 namespace tandem {
@@ -31,7 +32,7 @@ struct Prepared {
   text::StopStrings stops;
 };
 
-Result<Prepared> prepare(const Engine::State& engine, const GenerateOptions& options) {
+Result<Prepared> request_of(const Engine::State& engine, const GenerateOptions& options) {
   const model::Model& model = *engine.opened.model;
   Prepared prepared;
   prepared.request = {
@@ -48,14 +49,20 @@ Result<Prepared> prepare(const Engine::State& engine, const GenerateOptions& opt
 }  // namespace
 
 Result<void> Engine::check(const GenerateOptions& options) const {
-  TRY(prepare(*state_, options));
+  TRY(request_of(*state_, options));
   return {};
 }
 
 Result<Session> Engine::session() {
+  TRY_ASSIGN(Session session, begin_session());
+  TRY(session.state_->sequence->prepare(true));
+  return session;
+}
+
+Result<Session> Engine::begin_session() {
   std::unique_ptr<model::Sequence> sequence = std::move(state_->first);
   if (!sequence) {
-    TRY_ASSIGN(sequence, state_->opened.model->sequence());
+    TRY_ASSIGN(sequence, state_->opened.model->new_sequence());
   }
   return Session(std::unique_ptr<Session::State>(
       new Session::State{*state_, std::move(sequence), {}, {}, {}}));
@@ -70,7 +77,7 @@ Result<void> Session::start(std::span<const uint32_t> prompt, const GenerateOpti
   const Engine::State& engine = state_->engine;
   const model::Model& model = *engine.opened.model;
   TRY(model::check_ids_fit(model.config(), model.capacity(), 0, prompt));
-  TRY_ASSIGN(Prepared prepared, prepare(engine, options));
+  TRY_ASSIGN(Prepared prepared, request_of(engine, options));
 
   uint32_t reused = state_->history.shared(prompt);
   if (!state_->sequence->keeps(reused)) reused = 0;
@@ -86,13 +93,23 @@ Result<void> Session::start(std::span<const uint32_t> prompt, const GenerateOpti
 
 bool Session::running() const { return state_->loop && !state_->loop->finished(); }
 
+Result<bool> Session::prepare() { return state_->sequence->prepare(false); }
+
 Result<std::string> Session::step() {
+  TRY_ASSIGN(const std::optional<std::string> piece, advance(true));
+  return piece.value_or(std::string());
+}
+
+Result<std::optional<std::string>> Session::poll() { return advance(false); }
+
+Result<std::optional<std::string>> Session::advance(bool wait) {
   if (!running()) {
     return fail(ErrorCode::invalid_argument, "no generation is running; start one first");
   }
   engine::Loop& loop = *state_->loop;
   const size_t before = loop.generation().ids.size();
-  Result<std::string> piece = loop.step(state_->engine.opened.model->capacity().rounds_in_flight);
+  Result<std::optional<std::string>> piece =
+      loop.step(state_->engine.opened.model->capacity().rounds_in_flight, wait);
   if (!piece) return state_->lost(std::move(piece).error());
   const std::vector<uint32_t>& ids = loop.generation().ids;
   for (size_t i = before; i < ids.size(); ++i) state_->history.append(ids[i]);
@@ -114,6 +131,10 @@ Result<Generation> Session::generate(std::span<const uint32_t> prompt,
     if (!piece.empty() && sink && !sink(piece)) abort();
   }
   return generation();
+}
+
+std::vector<engine::SubmissionTimes> engine::SessionTimes::take(Session& session) {
+  return session.state_->sequence->take_times();
 }
 
 void Session::reset() {

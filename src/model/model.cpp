@@ -19,6 +19,12 @@ tl::unexpected<Error> not_finite(uint32_t position) {
 
 }  // namespace
 
+Result<std::unique_ptr<Sequence>> Model::sequence() {
+  TRY_ASSIGN(std::unique_ptr<Sequence> sequence, new_sequence());
+  TRY(sequence->prepare(true));
+  return sequence;
+}
+
 Result<void> check_capacity(const spec::Config& config, const Capacity& capacity) {
   if (capacity.context == 0 || capacity.context > config.max_positions) {
     return fail(ErrorCode::invalid_argument, "context {}: the model has positions 1 to {}",

@@ -93,6 +93,10 @@ class Sequence {
  public:
   virtual ~Sequence() = default;
 
+  // Goes on with what a new sequence needs before its first prefill: kernels are compiled and
+  // tried. True once that is done; with `wait` it is done.
+  virtual Result<bool> prepare(bool /*wait*/) { return true; }
+
   // Runs `ids` (at least one) at positions position, position + 1, ... whose earlier positions have
   // KV already, picks the token that follows the last of them, and so submits the first round.
   // Rounds in flight are dropped.
@@ -126,6 +130,9 @@ class Sequence {
   virtual Result<void> score(std::span<const uint32_t> ids, const LogitsSink& sink,
                              const Trace& trace) = 0;
 
+  // The times of each submission since the last call, where submissions are timed.
+  virtual std::vector<std::vector<gpu::DispatchTime>> take_times() { return {}; }
+
   // The KV that `layer` reads at positions [begin, end), which must lie within its ring.
   virtual Result<KvRows> kv(uint32_t layer, uint32_t begin, uint32_t end) = 0;
 };
@@ -142,8 +149,10 @@ class Model {
   virtual Result<void> write(std::string_view plane, uint64_t offset,
                              std::span<const std::byte> bytes) = 0;
 
-  // The model must outlive its sequences.
-  virtual Result<std::unique_ptr<Sequence>> sequence() = 0;
+  // One that is still to be prepared. The model must outlive its sequences.
+  virtual Result<std::unique_ptr<Sequence>> new_sequence() = 0;
+  // The same, prepared.
+  Result<std::unique_ptr<Sequence>> sequence();
 };
 
 }  // namespace tandem::model

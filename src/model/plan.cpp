@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/build.h"
 #include "ops/accept/accept.h"
 #include "ops/argmax/argmax.h"
 #include "ops/attention/attention.h"
@@ -270,7 +271,9 @@ Result<Plan> make_plan(const spec::Config& config, const spec::AssistantConfig* 
     TRY(plan_weights(spec::tensors(*assistant), types, limits, plan));
   }
   plan_scratch(config, plan);
-  if (assistant) plan_draft(*assistant, plan);
+  if constexpr (has_mtp) {
+    if (assistant) plan_draft(*assistant, plan);
+  }
   plan_sequence(config, plan);
   TRY(check_limits(plan, limits));
   return plan;

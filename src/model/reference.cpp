@@ -390,7 +390,7 @@ Result<void> Reference::write(std::string_view plane, uint64_t offset,
   return weights_.write(plane, offset, bytes);
 }
 
-Result<std::unique_ptr<Sequence>> Reference::sequence() { return hidden_sequence(); }
+Result<std::unique_ptr<Sequence>> Reference::new_sequence() { return hidden_sequence(); }
 
 Result<std::unique_ptr<HiddenSequence>> Reference::hidden_sequence() {
   return std::unique_ptr<HiddenSequence>(new ReferenceSequence(*this));

@@ -31,7 +31,7 @@ class Reference : public Model {
   const Capacity& capacity() const override { return capacity_; }
   Result<void> write(std::string_view plane, uint64_t offset,
                      std::span<const std::byte> bytes) override;
-  Result<std::unique_ptr<Sequence>> sequence() override;
+  Result<std::unique_ptr<Sequence>> new_sequence() override;
   Result<std::unique_ptr<HiddenSequence>> hidden_sequence();
 
   const HostWeights& weights() const { return weights_; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/build.h"
 #include "model/target_sequence.h"
 #include "ops/qkv_rope/qkv_rope.h"
 #include "spec/pair.h"
@@ -12,6 +13,10 @@ namespace {
 
 Result<void> check_assistant(const spec::Config& config, const TargetOptions& options) {
   if (options.capacity.drafts == 0) return {};
+  if constexpr (!has_mtp) {
+    return fail(ErrorCode::unsupported, "{} drafts in a round: this build is without MTP",
+                options.capacity.drafts);
+  }
   if (options.assistant) return spec::check_pair(config, *options.assistant, "assistant");
   return fail(ErrorCode::invalid_argument, "{} drafts in a round need an assistant",
               options.capacity.drafts);
@@ -43,21 +48,31 @@ Result<void> Target::write(std::string_view plane, uint64_t offset,
   return weights_.write(plane, offset, bytes);
 }
 
-Result<std::unique_ptr<Sequence>> Target::sequence() {
+Result<std::unique_ptr<Sequence>> Target::new_sequence() {
   TRY_ASSIGN(std::unique_ptr<Sequence> sequence, TargetSequence::make(*this));
   return sequence;
 }
 
 Result<ops::RowRoute> Target::single_row_route(const ops::Linear& op) {
-  if (options_.force_few_rows) return ops::RowRoute::few;
   std::string shape = fmt::format("{} {}x{} {}", spec::name(op.weights.type), op.weights.rows,
                                   op.weights.columns, static_cast<int>(op.epilogue));
-  auto known = identical_.find(shape);
-  if (known == identical_.end()) {
-    TRY_ASSIGN(const bool same, ops::rows_are_bit_identical(device_, op));
-    known = identical_.emplace(std::move(shape), same).first;
+  const auto [known, is_new] = identical_.emplace(shape, true);
+  if (is_new) {
+    TRY_ASSIGN(ops::RowCheck check, ops::RowCheck::begin(device_, op));
+    untried_.emplace_back(std::move(shape), std::move(check));
   }
   return known->second ? ops::RowRoute::one : ops::RowRoute::few;
+}
+
+Result<bool> Target::try_rows(bool wait) {
+  while (!untried_.empty()) {
+    auto& [shape, check] = untried_.front();
+    TRY_ASSIGN(const std::optional<bool> same, check.identical(wait));
+    if (!same) return false;
+    identical_[shape] = *same && !options_.force_few_rows;
+    untried_.pop_front();
+  }
+  return true;
 }
 
 uint32_t Target::shapes_different() const {

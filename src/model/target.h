@@ -2,7 +2,9 @@
 // and scratch buffers, shared by all of its sequences.
 #pragma once
 
+#include <deque>
 #include <memory>
+#include <utility>
 
 #include "gpu/device.h"
 #include "model/model.h"
@@ -16,7 +18,8 @@ struct TargetOptions {
   Capacity capacity;
   std::optional<spec::AssistantConfig> assistant;  // needed for drafts
   gpu::Passes passes = gpu::Passes::one_per_submission;
-  // Runs single rows by the kernels for several rows, as on a device where the two differ in bits.
+  // Takes every shape's rows for different in bits, so that single rows run by the kernels for
+  // several.
   bool force_few_rows = false;
 };
 
@@ -31,7 +34,7 @@ class Target : public Model {
   const Capacity& capacity() const override { return plan_.capacity; }
   Result<void> write(std::string_view plane, uint64_t offset,
                      std::span<const std::byte> bytes) override;
-  Result<std::unique_ptr<Sequence>> sequence() override;
+  Result<std::unique_ptr<Sequence>> new_sequence() override;
 
   // None without drafts.
   const spec::AssistantConfig* assistant() const {
@@ -43,9 +46,13 @@ class Target : public Model {
   gpu::Device& device() const { return device_; }
   gpu::Passes passes() const { return options_.passes; }
 
-  // The route of a product of one row. The first time a shape is asked for, the device is tried: a
-  // row must have the same bits alone and beside others, or single rows take the route for several.
+  // The route of a product of one row. A row must have the same bits alone and beside others, or
+  // single rows take the route for several. A shape that was not asked for before is taken to be
+  // the same until `try_rows` has tried it.
   Result<ops::RowRoute> single_row_route(const ops::Linear& op);
+  // Tries the device with all shapes that were asked for. True once all are known; with `wait` they
+  // are.
+  Result<bool> try_rows(bool wait);
   // How many shapes were tried, and in how many of them the bits differed.
   uint32_t shapes_tried() const { return static_cast<uint32_t>(identical_.size()); }
   uint32_t shapes_different() const;
@@ -60,7 +67,8 @@ class Target : public Model {
   Plan plan_;
   DeviceWeights weights_;
   Buffers scratch_;
-  std::map<std::string, bool> identical_;
+  std::map<std::string, bool> identical_;  // by shape
+  std::deque<std::pair<std::string, ops::RowCheck>> untried_;
 };
 
 }  // namespace tandem::model

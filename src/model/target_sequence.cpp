@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "model/build.h"
 #include "model/drafting.h"
 #include "ops/sample/sample.h"
 
@@ -42,11 +43,32 @@ Result<std::unique_ptr<TargetSequence>> TargetSequence::make(Target& target) {
   std::unique_ptr<TargetSequence> sequence(new TargetSequence(target));
   TRY_ASSIGN(sequence->buffers_, make_buffers(target.device(), target.plan().sequence));
   TRY(sequence->record());
-  TRY(target.device().finish_kernels());
   return sequence;
 }
 
+Result<bool> TargetSequence::prepare(bool wait) {
+  TRY_ASSIGN(const bool tried, target_.try_rows(wait));
+  if (!tried) return false;
+  if (target_.shapes_different() != different_) {
+    forget_recording();
+    TRY(record());
+  }
+  if (wait) TRY(target_.device().finish_kernels());
+  TRY_ASSIGN(const uint32_t unfinished, target_.device().unfinished());
+  return unfinished == 0;
+}
+
+void TargetSequence::forget_recording() {
+  for (auto* lists : {&chunk_lists_, &row_inputs_, &row_owning_, &last_row_, &finish_, &verify_,
+                      &next_.argmax, &next_.sample, &drafts_.argmax, &drafts_.sample,
+                      &verify_next_.argmax, &verify_next_.sample}) {
+    lists->clear();
+  }
+  stages_.clear();
+}
+
 Result<void> TargetSequence::record() {
+  different_ = target_.shapes_different();
   const Plan& plan = target_.plan();
   row_ = {"row", 1, ops::RowRoute::one, ops::AttentionRoute::split, "step"};
   chunk_ = {"chunk", plan.capacity.input_bound, ops::RowRoute::many, ops::AttentionRoute::whole,
@@ -67,7 +89,9 @@ Result<void> TargetSequence::record() {
   TRY(keep(finish_, recording.head(row_)));
   TRY(keep(next_.argmax, recording.next_token(row_, false)));
   TRY(keep(next_.sample, recording.next_token(row_, true)));
-  if (target_.assistant()) TRY(record_drafts(recording));
+  if constexpr (has_mtp) {
+    if (target_.assistant()) TRY(record_drafts(recording));
+  }
   return record_score(recording);
 }
 
@@ -126,7 +150,7 @@ std::vector<const gpu::CommandList*> TargetSequence::method(std::string_view nam
 }
 
 Result<void> TargetSequence::write(std::string_view name, uint64_t offset, const void* data,
-                                   uint64_t bytes) {
+                                   size_t bytes) {
   return target_.device().write(buffer(name).part(offset, bytes),
                                 {static_cast<const std::byte*>(data), bytes});
 }
@@ -182,6 +206,7 @@ Result<void> TargetSequence::prefill(uint32_t position, std::span<const uint32_t
   TRY(check_start(target_.config(), target_.capacity(), position, written_));
   TRY(check_request(target_.config(), request));
   rounds_.clear();
+  timed_.clear();
   TRY(write("timeline", uint64_t{position} * sizeof(uint32_t), ids.data(), ids.size_bytes()));
   const uint32_t end = position + static_cast<uint32_t>(ids.size());
   written_ = position == 0 ? end : std::max(written_, end);
@@ -198,8 +223,8 @@ Result<void> TargetSequence::prefill(uint32_t position, std::span<const uint32_t
       finish(submission, end);
       TRY(submit_round(submission, 1));
     } else {
-      TRY_ASSIGN(const gpu::Readback readback, target_.device().submit(submission));
-      TRY(keep_times(readback));
+      TRY_ASSIGN(gpu::Readback readback, target_.device().submit(submission));
+      if (target_.passes() == gpu::Passes::timed) timed_.push_back(std::move(readback));
     }
   }
   return {};
@@ -231,11 +256,18 @@ Result<void> TargetSequence::script(std::span<const uint32_t> drafts) {
 
 Result<std::optional<Round>> TargetSequence::harvest(bool wait) {
   if (rounds_.empty()) return std::nullopt;
-  if (wait) TRY(target_.device().wait(rounds_.front().record));
-  if (!rounds_.front().record.ready()) return std::nullopt;
+  for (; !timed_.empty(); timed_.pop_front()) {
+    TRY_ASSIGN(const bool ready, is_ready(timed_.front(), wait));
+    if (!ready) return std::nullopt;
+    TRY_ASSIGN(times_.emplace_back(), timed_.front().times());
+  }
+  TRY_ASSIGN(const bool ready, is_ready(rounds_.front().record, wait));
+  if (!ready) return std::nullopt;
   InFlight in_flight = std::move(rounds_.front());
   rounds_.pop_front();
-  TRY(keep_times(in_flight.record));
+  if (target_.passes() == gpu::Passes::timed) {
+    TRY_ASSIGN(times_.emplace_back(), in_flight.record.times());
+  }
   TRY_ASSIGN(const std::vector<std::byte> bytes, in_flight.record.take());
   Round round;
   std::memcpy(&round, bytes.data(), sizeof(round));
@@ -246,11 +278,9 @@ Result<std::optional<Round>> TargetSequence::harvest(bool wait) {
   return round;
 }
 
-Result<void> TargetSequence::keep_times(const gpu::Readback& readback) {
-  if (target_.passes() != gpu::Passes::timed) return {};
-  TRY(target_.device().wait(readback));
-  TRY_ASSIGN(times_.emplace_back(), readback.times());
-  return {};
+Result<bool> TargetSequence::is_ready(const gpu::Readback& readback, bool wait) {
+  if (wait) TRY(target_.device().wait(readback));
+  return readback.ready();
 }
 
 Result<std::vector<float>> TargetSequence::logits() {

@@ -16,6 +16,8 @@ class TargetSequence : public Sequence {
  public:
   static Result<std::unique_ptr<TargetSequence>> make(Target& target);
 
+  Result<bool> prepare(bool wait) override;
+
   Result<void> prefill(uint32_t position, std::span<const uint32_t> ids,
                        const Request& request) override;
   using Sequence::decode;
@@ -33,8 +35,11 @@ class TargetSequence : public Sequence {
   std::vector<const gpu::CommandList*> method(std::string_view name) const;
 
   // The times of each submission of `prefill` and of each harvested round since the last call,
-  // where the target runs with Passes::timed. The chunks of a timed prefill are waited for.
-  std::vector<std::vector<gpu::DispatchTime>> take_times() { return std::exchange(times_, {}); }
+  // where the target runs with Passes::timed; those of prefill come with the round that it ends
+  // with.
+  std::vector<std::vector<gpu::DispatchTime>> take_times() override {
+    return std::exchange(times_, {});
+  }
 
  private:
   // A part of `score` whose results can be observed before the next part overwrites them.
@@ -45,8 +50,9 @@ class TargetSequence : public Sequence {
 
   explicit TargetSequence(Target& target) : target_(target) {}
   Result<void> record();
+  void forget_recording();
   Result<void> record_score(Recording& recording);
-  Result<void> write(std::string_view buffer, uint64_t offset, const void* data, uint64_t bytes);
+  Result<void> write(std::string_view buffer, uint64_t offset, const void* data, size_t bytes);
   Result<void> write_step(std::string_view buffer, const ops::Step& step);
   Result<void> start_rounds(uint32_t position, const Request& request);
   // Appends what follows the owning layers of the single row.
@@ -57,8 +63,7 @@ class TargetSequence : public Sequence {
   Result<void> submit_round(gpu::Submission& submission, uint32_t rows);
   Result<void> trace_stage(const Stage& stage, uint32_t first_row, uint32_t rows,
                            const Trace& trace);
-  // Waits for the times of a timed submission; does nothing for another.
-  Result<void> keep_times(const gpu::Readback& readback);
+  Result<bool> is_ready(const gpu::Readback& readback, bool wait);
   gpu::View buffer(std::string_view name) const { return buffers_.find(name)->second.view(); }
 
   Target& target_;
@@ -102,6 +107,8 @@ class TargetSequence : public Sequence {
   uint32_t submitted_ = 0;       // rounds
   uint32_t harvested_rows_ = 0;  // of the last round harvested
   bool sampled_ = false;
+  uint32_t different_ = 0;           // the target's shapes_different when this was recorded
+  std::deque<gpu::Readback> timed_;  // the chunks of a timed prefill
   std::vector<std::vector<gpu::DispatchTime>> times_;
 };
 

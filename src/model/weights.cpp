@@ -55,27 +55,36 @@ Result<DeviceWeights> DeviceWeights::make(gpu::Device& device, const Plan& plan)
   return weights;
 }
 
-Result<void> DeviceWeights::write(std::string_view name, uint64_t offset,
-                                  std::span<const std::byte> bytes) {
+Result<std::vector<gpu::View>> DeviceWeights::places(std::string_view name, uint64_t offset,
+                                                     uint64_t bytes) const {
   const auto found = planes_.find(name);
   if (found == planes_.end()) return unknown_plane(name);
   const Plane& plane = found->second;
-  TRY(check_range(name, plane.bytes, offset, bytes.size()));
-  while (!bytes.empty()) {
-    const uint64_t part = offset / plane.part_bytes;
+  TRY(check_range(name, plane.bytes, offset, bytes));
+  std::vector<gpu::View> places;
+  while (bytes > 0) {
     const uint64_t within = offset % plane.part_bytes;
-    const uint64_t count = std::min<uint64_t>(bytes.size(), plane.part_bytes - within);
-    // The GPU takes multiples of 4 bytes; only the end of a plane can be short of one, and its
-    // buffer is padded.
-    const uint64_t whole = count / 4 * 4;
-    if (whole > 0) TRY(device_->write(plane.parts[part].part(within, whole), bytes.first(whole)));
-    if (whole < count) {
-      std::byte last[4] = {};
-      std::memcpy(last, bytes.data() + whole, count - whole);
-      TRY(device_->write(plane.parts[part].part(within + whole, 4), last));
-    }
+    const uint64_t count = std::min(bytes, plane.part_bytes - within);
+    places.push_back(plane.parts[offset / plane.part_bytes].part(within, count));
     offset += count;
-    bytes = bytes.subspan(count);
+    bytes -= count;
+  }
+  return places;
+}
+
+Result<void> DeviceWeights::write(std::string_view name, uint64_t offset,
+                                  std::span<const std::byte> bytes) {
+  TRY_ASSIGN(const std::vector<gpu::View> views, places(name, offset, bytes.size()));
+  for (const gpu::View& view : views) {
+    // The GPU takes multiples of 4 bytes.
+    const uint64_t whole = view.bytes / 4 * 4;
+    if (whole > 0) TRY(device_->write(view.part(0, whole), bytes.first(whole)));
+    if (whole < view.bytes) {
+      std::byte last[4] = {};
+      std::memcpy(last, bytes.data() + whole, view.bytes - whole);
+      TRY(device_->write(view.part(whole, 4), last));
+    }
+    bytes = bytes.subspan(view.bytes);
   }
   return {};
 }

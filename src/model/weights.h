@@ -21,8 +21,10 @@ class DeviceWeights {
  public:
   static Result<DeviceWeights> make(gpu::Device& device, const Plan& plan);
 
-  // Writes a range of a plane ("layers.0.qkv.quants"), which may span parts. Ranges begin at
-  // multiples of 4.
+  // Where a range of a plane ("layers.0.qkv.quants") lies, which may span parts. Ranges begin at
+  // multiples of 4; only the end of a plane can be short of one, and its buffer is padded.
+  Result<std::vector<gpu::View>> places(std::string_view plane, uint64_t offset,
+                                        uint64_t bytes) const;
   Result<void> write(std::string_view plane, uint64_t offset, std::span<const std::byte> bytes);
 
   const ops::Matrix& matrix(std::string_view tensor) const {

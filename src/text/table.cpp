@@ -22,7 +22,7 @@ class Writer {
   void raw(std::span<const std::byte> bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
-  void text(std::string_view text) { raw(std::as_bytes(std::span(text))); }
+  void text(std::string_view text) { raw(std::as_bytes(std::span<const char>(text))); }
   std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:

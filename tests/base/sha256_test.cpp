@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/sha256_blocks.h"
+
 namespace tandem {
 namespace {
 
@@ -37,6 +39,22 @@ TEST(Sha256, PiecesGiveTheSameDigestAndFinishStartsAnew) {
       }
       EXPECT_EQ(hash.finish().hex(), vector.hex) << "in pieces of " << piece;
     }
+  }
+}
+
+TEST(Sha256Blocks, HashesAsTheLibraryDoes) {
+  for (const Vector& vector : vectors) {
+    Sha256Blocks hash;
+    hash.update(std::as_bytes(std::span<const char>(vector.text)));
+    EXPECT_EQ(hash.finish().hex(), vector.hex) << vector.text.size() << " bytes";
+  }
+  // Every length of the last block.
+  std::string text;
+  for (size_t length = 0; length < 200; ++length, text += static_cast<char>(length)) {
+    Sha256Blocks hash;
+    hash.update(std::as_bytes(std::span<const char>(text).first(length / 2)));
+    hash.update(std::as_bytes(std::span<const char>(text).subspan(length / 2)));
+    EXPECT_EQ(hash.finish(), sha256(text)) << length << " bytes";
   }
 }
 

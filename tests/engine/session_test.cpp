@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <thread>
 
 #include "engine/engines.h"
 #include "support/device.h"
@@ -54,6 +55,20 @@ TEST(Session, AConversationIsAFreshRunOverItsTokens) {
     expect_same(answer, run(fresh, prompt, options));
     EXPECT_EQ(chat.ids(), fresh.ids());
   }
+}
+
+TEST(Session, PolledInStepsItIsAsWhenItWaits) {
+  Session waiting = new_session();
+  const Ids prompt = user_says(waiting, "What is the capital of France?");
+  const Generation expected = run(waiting, prompt);
+  Session polled = expect_value(gpu_engine().begin_session());
+  while (!expect_value(polled.prepare())) std::this_thread::yield();
+  expect_success(polled.start(prompt, {}));
+  std::string text;
+  while (polled.running()) text += expect_value(polled.poll()).value_or("");
+  EXPECT_EQ(text, expected.text);
+  expect_same(polled.generation(), expected);
+  EXPECT_TRUE(refused(polled.poll(), ErrorCode::invalid_argument));
 }
 
 TEST(Session, ATurnIsClosedOnce) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <thread>
 
 #include "model/models.h"
 #include "model/target_sequence.h"
@@ -207,9 +208,29 @@ TEST(Tiny, SingleRowsByTheRouteForSeveralHaveTheSameBits) {
   const auto in_own = make_sequence(*own), in_forced = make_sequence(*forced);
   EXPECT_GT(own->shapes_tried(), 0u);
   EXPECT_EQ(own->shapes_different(), 0u);
+  EXPECT_EQ(forced->shapes_different(), own->shapes_tried());
   const std::vector<uint32_t> ids = some_ids(13);
   EXPECT_EQ(greedy(*in_own, ids, 12), greedy(*in_forced, ids, 12));
   EXPECT_TRUE(same_bits(*in_own->logits(), *in_forced->logits()));
+}
+
+TEST(Tiny, ASequenceIsPreparedAndHarvestedWithoutWaiting) {
+  const auto target = tiny_target({});
+  const auto waited = make_sequence(*target);
+  const auto fresh = tiny_target({});
+  const auto polled = expect_value(fresh->new_sequence());
+  while (!expect_value(polled->prepare(false))) std::this_thread::yield();
+  EXPECT_TRUE(expect_value(polled->prepare(false))) << "it stays prepared";
+  const std::vector<uint32_t> ids = some_ids(13);
+  const std::vector<uint32_t> expected = greedy(*waited, ids, 6);
+  ASSERT_TRUE(accepted(polled->prefill(0, ids, {.max_tokens = 6})));
+  std::vector<uint32_t> tokens;
+  while (tokens.size() < 6) {
+    if (polled->in_flight() == 0) ASSERT_TRUE(accepted(polled->decode()));
+    const auto round = expect_value(polled->harvest(false));
+    if (round) tokens.push_back(round->targets[0]);
+  }
+  EXPECT_EQ(tokens, expected);
 }
 
 TEST(Tiny, RequestsThatDoNotFitAreRefused) {

@@ -377,6 +377,11 @@ TEST(LinearRoute, LanesShareTheBlocksOfARow) {
   }
 }
 
+bool rows_are_bit_identical(gpu::Device& device, const Linear& op) {
+  RowCheck check = expect_value(RowCheck::begin(device, op));
+  return expect_value(check.identical(true)).value_or(false);
+}
+
 TEST(RowsAreBitIdentical, ForEveryKindOfShapeHere) {
   struct Shape {
     uint32_t rows, columns;
@@ -389,8 +394,7 @@ TEST(RowsAreBitIdentical, ForEveryKindOfShapeHere) {
     for (const gpu::Constant& constant : on_a_gpu.constants) {
       if (constant.name == "LANES") op.lanes = static_cast<uint32_t>(constant.value);
     }
-    EXPECT_TRUE(expect_value(rows_are_bit_identical(test_device(), op)))
-        << shape.rows << " x " << shape.columns;
+    EXPECT_TRUE(rows_are_bit_identical(test_device(), op)) << shape.rows << " x " << shape.columns;
   }
 }
 
@@ -401,7 +405,7 @@ TEST(RowsAreBitIdentical, ForEveryTypeAndEpilogue) {
       op.epilogue = epilogue;
       op.softcap = softcap;
       op.lanes = 2;
-      EXPECT_TRUE(expect_value(rows_are_bit_identical(test_device(), op)))
+      EXPECT_TRUE(rows_are_bit_identical(test_device(), op))
           << spec::name(type) << ", epilogue " << int(epilogue);
     }
   }
@@ -414,7 +418,7 @@ TEST(RowsAreBitIdentical, ForPartsOfTwoSizesAtSmallLimits) {
   const auto device = test::open_device({.limits = limits});
   Linear op = unbound(WeightType::q4_0, 600, 96);
   op.weights.parts = {{0, 128, {}, {}}, {512, 88, {}, {}}};
-  EXPECT_TRUE(expect_value(rows_are_bit_identical(*device, op)));
+  EXPECT_TRUE(rows_are_bit_identical(*device, op));
 }
 
 }  // namespace

@@ -39,10 +39,28 @@ struct Linear {
 Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterInfo& adapter);
 Result<void> record(gpu::CommandList& commands, const Linear& op);
 
-// Runs the routes `one` and `few` of this shape once on fixed data (weights of its own, of the same
-// type and shape) and says whether row r of a 1-, 2-, 3- and 4-row product has the same bits in
-// all. Waits for the device.
-Result<bool> rows_are_bit_identical(gpu::Device& device, const Linear& op);
+// Runs the routes `one` and `few` of a shape once on fixed data (weights of its own, of the same
+// type and shape). The device must outlive it.
+class RowCheck {
+ public:
+  // Asks for the kernels, which are compiled in the background.
+  static Result<RowCheck> begin(gpu::Device& device, const Linear& op);
+  RowCheck(RowCheck&&) noexcept;
+  RowCheck& operator=(RowCheck&&) noexcept;
+  ~RowCheck();
+
+  // Whether row r of a 1-, 2-, 3- and 4-row product has the same bits in all; said once. Goes on
+  // with the check, and says nothing while the device is not done, but for `wait`.
+  Result<std::optional<bool>> identical(bool wait);
+
+ private:
+  struct Part;
+  RowCheck(gpu::Device& device, const Linear& op);
+
+  gpu::Device* device_;
+  Linear op_;
+  std::vector<Part> parts_;
+};
 
 // x: [rows][weights.columns]; `times` only for gelu_times. Uses all cores.
 void linear_reference(const HostMatrix& weights, Epilogue epilogue, double softcap, uint32_t rows,

@@ -43,20 +43,15 @@ Result<gpu::Buffer> upload(gpu::Device& device, std::span<const std::byte> bytes
   return buffer;
 }
 
-struct Fixture {
-  gpu::Device& device;
-  gpu::Buffer values;
-  gpu::Buffer scales;
-};
-
-Result<Fixture> make_weights(gpu::Device& device, spec::WeightType type, uint32_t columns,
-                             uint64_t rows) {
+// Weights of fixed values.
+Result<void> make_weights(gpu::Device& device, spec::WeightType type, uint32_t columns,
+                          uint64_t rows, gpu::Buffer& values, gpu::Buffer& scales) {
   Values random;
   auto halves = [&](float middle, float spread) {
     auto half = [&] { return uint32_t{to_half(middle + spread * random.next())}; };
     return half() | half() << 16;
   };
-  auto values = [&]() -> uint32_t {
+  auto next_word = [&]() -> uint32_t {
     switch (type) {
       case spec::WeightType::f16:
         return halves(0, 1);
@@ -67,90 +62,150 @@ Result<Fixture> make_weights(gpu::Device& device, spec::WeightType type, uint32_
     }
   };
   const std::vector<spec::PlaneLayout> planes = spec::planes(type, columns);
-  Fixture fixture{device, {}, {}};
-  const Words value_words = plane(rows * planes[0].bytes_per_row, values);
-  TRY_ASSIGN(fixture.values, upload(device, std::as_bytes(std::span(value_words))));
-  if (planes.size() > 1) {
-    const Words scale_words =
-        plane(rows * planes[1].bytes_per_row, [&] { return halves(0.02f, 0.01f); });
-    TRY_ASSIGN(fixture.scales, upload(device, std::as_bytes(std::span(scale_words))));
-  }
-  return fixture;
-}
-
-// The bytes of y for these rows of x; `times` is all ones.
-Result<std::vector<std::byte>> product(const Fixture& weights, const Route& route, uint32_t rows,
-                                       uint32_t outputs, std::span<const float> x) {
-  gpu::Device& device = weights.device;
-  const std::vector<float> ones(size_t{rows} * outputs, 1.0f);
-  const Step step{.rows = rows};
-  TRY_ASSIGN(const gpu::Buffer step_buffer, upload(device, std::as_bytes(std::span(&step, 1))));
-  TRY_ASSIGN(const gpu::Buffer x_buffer, upload(device, std::as_bytes(x)));
-  TRY_ASSIGN(const gpu::Buffer times, upload(device, std::as_bytes(std::span(ones))));
-  TRY_ASSIGN(const gpu::Buffer y, device.make_buffer(times.bytes(), "bit-identity check"));
-  const gpu::Buffer& scales = weights.scales.bytes() != 0 ? weights.scales : weights.values;
-  gpu::CommandList commands(device);
-  TRY(dispatch(
-      commands, route,
-      {gpu::uniform(step_buffer.view()), gpu::read(weights.values.view()), gpu::read(scales.view()),
-       gpu::read(x_buffer.view()), gpu::read(times.view()), gpu::read_write(y.view())}));
-  gpu::Submission submission;
-  submission.items.push_back({&commands, {rows, 1}});
-  submission.read_back = y.view();
-  TRY_ASSIGN(gpu::Readback readback, device.submit(submission));
-  TRY(device.wait(readback));
-  return readback.take();
-}
-
-// Runs the pipelines of a part of `part_rows` rows, but for the first workgroups only.
-Result<bool> part_is_bit_identical(gpu::Device& device, Linear op, uint32_t part_rows) {
-  const MatrixPart part{0, part_rows, {}, {}};
-  const uint32_t columns = op.weights.columns;
-  const uint32_t outputs = op.weights.rows / (op.epilogue == Epilogue::gelu_pair ? 2 : 1);
-  const auto route = [&](RowRoute rows) {
-    op.rows = rows;
-    Route result = linear_route(op, part, device.info());
-    result.grid.groups = std::min(result.grid.groups, checked_groups);
-    return result;
-  };
-  const Route one = route(RowRoute::one);
-  const Route few = route(RowRoute::few);
-  TRY_ASSIGN(const Fixture weights,
-             make_weights(device, op.weights.type, columns,
-                          std::min<uint64_t>(part_rows, checked_groups * most_rows_per_group)));
-
-  const uint64_t row_bytes = uint64_t{std::max(outputs, columns)} * sizeof(float);
-  const uint64_t fitting = device.info().limits.max_binding_bytes / row_bytes;
-  const auto rows = static_cast<uint32_t>(std::clamp<uint64_t>(fitting, 1, most_rows));
-  Values random;
-  std::vector<float> x(size_t{rows} * columns);
-  for (float& value : x) value = random.next();
-
-  std::vector<std::byte> alone;  // y of each row computed by `one`
-  for (uint32_t row = 0; row < rows; ++row) {
-    TRY_ASSIGN(
-        const std::vector<std::byte> y,
-        product(weights, one, 1, outputs, std::span(x).subspan(size_t{row} * columns, columns)));
-    alone.insert(alone.end(), y.begin(), y.end());
-  }
-  for (uint32_t count = 1; count <= rows; ++count) {
-    TRY_ASSIGN(const std::vector<std::byte> together,
-               product(weights, few, count, outputs, std::span(x).first(size_t{count} * columns)));
-    if (!std::equal(together.begin(), together.end(), alone.begin())) return false;
-  }
-  return true;
+  const Words value_words = plane(rows * planes[0].bytes_per_row, next_word);
+  TRY_ASSIGN(values, upload(device, std::as_bytes(std::span(value_words))));
+  if (planes.size() == 1) return {};
+  const Words scale_words =
+      plane(rows * planes[1].bytes_per_row, [&] { return halves(0.02f, 0.01f); });
+  TRY_ASSIGN(scales, upload(device, std::as_bytes(std::span(scale_words))));
+  return {};
 }
 
 }  // namespace
 
-Result<bool> rows_are_bit_identical(gpu::Device& device, const Linear& op) {
-  // All parts but the last are alike.
-  const std::vector<MatrixPart>& parts = op.weights.parts;
-  TRY_ASSIGN(bool identical, part_is_bit_identical(device, op, parts.front().rows));
-  if (identical && parts.back().rows != parts.front().rows) {
-    return part_is_bit_identical(device, op, parts.back().rows);
+// What two pipelines make of the rows of x: one row at a time, and several at once.
+struct RowCheck::Part {
+  Route one;
+  Route few;
+  uint32_t part_rows = 0;
+  uint32_t outputs = 0;
+  gpu::Buffer values;
+  gpu::Buffer scales;
+
+  struct Product {
+    gpu::Buffer step, x, times, y;
+    gpu::Readback readback;
+  };
+  std::vector<Product> alone;     // of each row
+  std::vector<Product> together;  // of the first, the first two, ... rows
+
+  // Submits the product of these rows of x; `times` is all ones.
+  Result<Product> product(gpu::Device& device, const Route& route, uint32_t rows,
+                          std::span<const float> x_values) const {
+    const std::vector<float> ones(size_t{rows} * outputs, 1.0f);
+    const Step step_value{.rows = rows};
+    Product product;
+    TRY_ASSIGN(product.step, upload(device, std::as_bytes(std::span(&step_value, 1))));
+    TRY_ASSIGN(product.x, upload(device, std::as_bytes(x_values)));
+    TRY_ASSIGN(product.times, upload(device, std::as_bytes(std::span(ones))));
+    TRY_ASSIGN(product.y, device.make_buffer(product.times.bytes(), "bit-identity check"));
+    gpu::CommandList commands(device);
+    TRY(dispatch(commands, route,
+                 {gpu::uniform(product.step.view()), gpu::read(values.view()),
+                  gpu::read(scales.bytes() != 0 ? scales.view() : values.view()),
+                  gpu::read(product.x.view()), gpu::read(product.times.view()),
+                  gpu::read_write(product.y.view())}));
+    gpu::Submission submission;
+    submission.items.push_back({&commands, {rows, 1}});
+    submission.read_back = product.y.view();
+    TRY_ASSIGN(product.readback, device.submit(submission));
+    return product;
   }
-  return identical;
+
+  Result<void> submit(gpu::Device& device, const Linear& op) {
+    const uint32_t columns = op.weights.columns;
+    TRY(make_weights(device, op.weights.type, columns,
+                     std::min<uint64_t>(part_rows, checked_groups * most_rows_per_group), values,
+                     scales));
+    const uint64_t row_bytes = uint64_t{std::max(outputs, columns)} * sizeof(float);
+    const uint64_t fitting = device.info().limits.max_binding_bytes / row_bytes;
+    const auto rows = static_cast<uint32_t>(std::clamp<uint64_t>(fitting, 1, most_rows));
+    Values random;
+    std::vector<float> x(size_t{rows} * columns);
+    for (float& value : x) value = random.next();
+    for (uint32_t row = 0; row < rows; ++row) {
+      TRY_ASSIGN(alone.emplace_back(),
+                 product(device, one, 1, std::span(x).subspan(size_t{row} * columns, columns)));
+    }
+    for (uint32_t count = 1; count <= rows; ++count) {
+      TRY_ASSIGN(together.emplace_back(),
+                 product(device, few, count, std::span(x).first(size_t{count} * columns)));
+    }
+    return {};
+  }
+
+  // Whether all products have been read back.
+  Result<bool> ready(gpu::Device& device, bool wait) const {
+    for (const auto* products : {&alone, &together}) {
+      for (const Product& product : *products) {
+        if (wait) TRY(device.wait(product.readback));
+        if (!product.readback.ready()) return false;
+      }
+    }
+    return true;
+  }
+
+  Result<bool> identical() {
+    std::vector<std::byte> rows;
+    for (Product& product : alone) {
+      TRY_ASSIGN(const std::vector<std::byte> y, product.readback.take());
+      rows.insert(rows.end(), y.begin(), y.end());
+    }
+    for (Product& product : together) {
+      TRY_ASSIGN(const std::vector<std::byte> y, product.readback.take());
+      if (!std::equal(y.begin(), y.end(), rows.begin())) return false;
+    }
+    return true;
+  }
+};
+
+RowCheck::RowCheck(gpu::Device& device, const Linear& op) : device_(&device), op_(op) {}
+RowCheck::RowCheck(RowCheck&&) noexcept = default;
+RowCheck& RowCheck::operator=(RowCheck&&) noexcept = default;
+RowCheck::~RowCheck() = default;
+
+Result<RowCheck> RowCheck::begin(gpu::Device& device, const Linear& op) {
+  RowCheck check(device, op);
+  std::vector<uint32_t> sizes = {op.weights.parts.front().rows};
+  // All parts but the last are alike.
+  if (const uint32_t last = op.weights.parts.back().rows; last != sizes[0]) sizes.push_back(last);
+  for (const uint32_t part_rows : sizes) {
+    Part part;
+    part.part_rows = part_rows;
+    part.outputs = op.weights.rows / (op.epilogue == Epilogue::gelu_pair ? 2 : 1);
+    // The pipelines of a part, but for its first workgroups only.
+    const auto route = [&](RowRoute rows) {
+      check.op_.rows = rows;
+      Route result = linear_route(check.op_, {0, part_rows, {}, {}}, device.info());
+      result.grid.groups = std::min(result.grid.groups, checked_groups);
+      return result;
+    };
+    part.one = route(RowRoute::one);
+    part.few = route(RowRoute::few);
+    TRY(device.kernel(part.one.kernel, part.one.constants));
+    TRY(device.kernel(part.few.kernel, part.few.constants));
+    check.parts_.push_back(std::move(part));
+  }
+  return check;
+}
+
+Result<std::optional<bool>> RowCheck::identical(bool wait) {
+  if (wait) TRY(device_->finish_kernels());
+  TRY_ASSIGN(const uint32_t unfinished, device_->unfinished());
+  if (unfinished > 0) return std::nullopt;
+  if (parts_.front().alone.empty()) {
+    for (Part& part : parts_) TRY(part.submit(*device_, op_));
+  }
+  for (const Part& part : parts_) {
+    TRY_ASSIGN(const bool ready, part.ready(*device_, wait));
+    if (!ready) return std::nullopt;
+  }
+  bool same = true;
+  for (Part& part : parts_) {
+    TRY_ASSIGN(const bool same_in_part, part.identical());
+    same &= same_in_part;
+  }
+  return same;
 }
 
 }  // namespace tandem::ops
