@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "artifact/attach.h"
-#include "artifact/token_ordering.h"
+#include "artifact/ordering_watch.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/parallel.h"
@@ -27,23 +27,9 @@ Result<std::string> read_text(const std::filesystem::path& folder, std::string_v
   return read_file(path, max_metadata_bytes);
 }
 
-Result<void> check_bytes(std::string_view what, std::string_view bytes, const BoundFile& expected) {
-  if (bytes.size() != expected.bytes) {
-    return fail(ErrorCode::malformed_artifact, "{}: expected {} bytes, found {}", what,
-                expected.bytes, bytes.size());
-  }
-  const Digest found = sha256(bytes);
-  if (found != expected.sha256) {
-    return fail(ErrorCode::hash_mismatch,
-                "{}: expected sha256 {}, found {}; fetch or export it again", what,
-                expected.sha256.hex(), found.hex());
-  }
-  return {};
-}
-
 Result<std::string> read_bound(const std::filesystem::path& folder, const BoundFile& expected) {
   TRY_ASSIGN(std::string bytes, read_text(folder, expected.file));
-  TRY(check_bytes(expected.file, bytes, expected));
+  TRY(check_bytes(expected, bytes));
   return bytes;
 }
 
@@ -108,39 +94,6 @@ Result<void> read_piece(const File& file, const Piece& piece, std::vector<std::b
   }
   return {};
 }
-
-// Watches what a view's token ordering is on its way to the sink.
-class OrderingWatch {
- public:
-  explicit OrderingWatch(const Artifact& artifact) {
-    const std::optional<Mtp>& mtp = artifact.manifest().mtp;
-    if (artifact.plan().view != View::mtp || !mtp->token_ordering) return;
-    check_.emplace(mtp->config.text.vocabulary);
-    certified_ = *mtp->token_ordering;
-  }
-
-  // A piece that was verified, before it is written.
-  Result<void> see(const Piece& piece, std::span<const std::byte> bytes) {
-    for (const Segment& segment : piece.segments) {
-      if (!check_ || segment.plane != token_ordering_plane) continue;
-      TRY(check_->add(bytes.subspan(segment.piece_offset, segment.bytes)));
-    }
-    return {};
-  }
-
-  Result<void> finish() {
-    if (!check_) return {};
-    TRY_ASSIGN(const Digest found, check_->finish());
-    if (found == certified_) return {};
-    return fail(ErrorCode::hash_mismatch,
-                "{}: views.mtp.ordered_embeddings.token_ordering_sha256: expected {}, found {}",
-                manifest_file, certified_.hex(), found.hex());
-  }
-
- private:
-  std::optional<TokenOrderingCheck> check_;
-  Digest certified_;
-};
 
 Result<void> write_segments(const Piece& piece, std::span<const std::byte> bytes,
                             WeightSink& sink) {

@@ -24,6 +24,11 @@ class Artifact {
                                std::optional<View> view = View::plain,
                                const std::filesystem::path& attached = {});
 
+  // The same without a folder, and without a receipt: of the manifest's bytes, still without the
+  // files that `add_metadata` checks and keeps.
+  static Result<Artifact> in_memory(std::string_view manifest, std::optional<View> view);
+  Result<void> add_metadata(std::string tokenizer, std::optional<std::string> generation_config);
+
   const std::filesystem::path& folder() const { return folder_; }
   const std::filesystem::path& attached() const { return attached_; }  // empty: none
   // The folder in which a shard lies.

@@ -51,7 +51,7 @@ Result<void> check_recipe(const Manifest& manifest, const std::vector<spec::Tens
   }
   for (const auto& [tensor, type] : manifest.recipe.overrides) {
     const auto row = std::find_if(registry.begin(), registry.end(),
-                                  [&](const auto& r) { return r.name == tensor; });
+                                  [&name = tensor](const auto& r) { return r.name == name; });
     if (row == registry.end())
       return refuse("recipe.overrides.{}: the model has no such tensor", tensor);
     if (type == manifest.recipe.of_class(row->tensor_class) ||

@@ -246,6 +246,20 @@ spec::WeightType Recipe::of(const spec::Tensor& tensor) const {
   return found != overrides.end() ? found->second : of_class(tensor.tensor_class);
 }
 
+Result<void> check_bytes(const BoundFile& expected, std::string_view bytes) {
+  if (bytes.size() != expected.bytes) {
+    return fail(ErrorCode::malformed_artifact, "{}: expected {} bytes, found {}", expected.file,
+                expected.bytes, bytes.size());
+  }
+  const Digest found = sha256(bytes);
+  if (found != expected.sha256) {
+    return fail(ErrorCode::hash_mismatch,
+                "{}: expected sha256 {}, found {}; fetch or export it again", expected.file,
+                expected.sha256.hex(), found.hex());
+  }
+  return {};
+}
+
 Digest shard_digest(const Shard& shard) {
   Sha256 hash;
   for (const Digest& piece : shard.pieces) hash.update(std::as_bytes(std::span(piece.bytes)));

@@ -76,6 +76,8 @@ struct Shard {
   std::vector<Digest>
       pieces;  // the sha256 of each piece_bytes of the file; the last may be shorter
 };
+// Refuses bytes that are not the file's.
+Result<void> check_bytes(const BoundFile& expected, std::string_view bytes);
 // What stands for a whole shard: the sha256 of the concatenated digests of its pieces.
 Digest shard_digest(const Shard& shard);
 
