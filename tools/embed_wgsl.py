@@ -21,6 +21,7 @@ BINDING = re.compile(
 INCLUDE = re.compile(r"^//#include ([a-z][a-z0-9_]*\.wgsl)$", re.MULTILINE | re.ASCII)
 ENTRY_POINT = re.compile(r"@compute\b[^{};]*?\bfn\s+(\w+)")
 ACCESS = {"uniform": "uniform", "storage,read": "read", "storage,read_write": "read_write"}
+CLOSURE_STAMP = "tandem kernel closure "
 
 
 class KernelError(Exception):
@@ -163,7 +164,9 @@ def generate(paths):
         + "".join(rows)
         + "};\n\n}  // namespace\n\n"
         "std::span<const Wgsl> kernels() { return embedded; }\n\n"
-        f'std::string_view closure_digest() {{ return "{closure.hexdigest()}"; }}\n\n'
+        # Whole in a program's bytes, so that a release can be held against its modules.
+        f'constexpr std::string_view stamp = "{CLOSURE_STAMP}{closure.hexdigest()}";\n'
+        f'std::string_view closure_digest() {{ return stamp.substr({len(CLOSURE_STAMP)}); }}\n\n'
         "}  // namespace tandem::gpu\n"
     )
 

@@ -21,6 +21,7 @@ Command generate(CLI::App& parent);
 Command inspect(CLI::App& parent);
 Command logits(CLI::App& parent);
 Command profile(CLI::App& parent);
+Command release(CLI::App& parent);
 Command score(CLI::App& parent);
 Command synthesize(CLI::App& parent);
 Command tokenize(CLI::App& parent);

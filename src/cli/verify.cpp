@@ -5,7 +5,9 @@
 
 #include <memory>
 
+#include "artifact/release.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/output.h"
@@ -35,7 +37,17 @@ void print(const artifact::Verification& found, const artifact::Provenance& prov
   fmt::print("{}digest        {}\n", describe(provenance), artifact.digest().hex());
 }
 
-Result<void> run(const ArtifactFlags& flags) {
+// The modules lie beside their release.json.
+Result<void> verify_release(const std::filesystem::path& file, const Digest& artifact) {
+  TRY_ASSIGN(const std::string text, read_file(file, 1 << 20));
+  TRY_ASSIGN(const artifact::Release release, artifact::read_release(text));
+  TRY(artifact::verify_release(release, artifact, file.parent_path()));
+  fmt::print(
+      "release       canonical; its artifact is this one, its eight modules are beside it\n");
+  return {};
+}
+
+Result<void> run(const ArtifactFlags& flags, const std::string& release) {
   TRY_ASSIGN(const std::vector<artifact::Pins> pins, artifact::known_pins(flags.sources));
   TRY_ASSIGN(const artifact::Verification found,
              artifact::verify(flags.artifact, progress_bar("verifying"), flags.assistant));
@@ -44,6 +56,7 @@ Result<void> run(const ArtifactFlags& flags) {
   const artifact::Provenance provenance = artifact::provenance(found.artifact.receipt(), pins);
   if (flags.require_verified) TRY(artifact::require_verified(provenance, flags.artifact));
   print(found, provenance);
+  if (!release.empty()) TRY(verify_release(release, found.artifact.digest()));
   return {};
 }
 
@@ -54,7 +67,10 @@ Command verify(CLI::App& parent) {
   CLI::App* app =
       parent.add_subcommand("verify", "Check every byte of an artifact; exit 0 or say why not");
   flags->add(*app);
-  return {app, [flags] { return run(*flags); }};
+  const auto release = std::make_shared<std::string>();
+  app->add_option("--release", *release,
+                  "A release.json of it: the browser modules beside it, too");
+  return {app, [flags, release] { return run(*flags, *release); }};
 }
 
 }  // namespace tandem::cli
