@@ -28,7 +28,7 @@ WEBGPU = -U 'TANDEM_WEBGPU_*' \
   $(if $(TANDEM_WEBGPU_LIBRARY),-DTANDEM_WEBGPU_LIBRARY="$(TANDEM_WEBGPU_LIBRARY)" \
                                 -DTANDEM_WEBGPU_INCLUDE="$(TANDEM_WEBGPU_INCLUDE)")
 
-.PHONY: help setup program demo release dev asan test test-long test-wgpu fuzz gemma-tokenizer format check-format clean
+.PHONY: help setup program demo release dev asan web web-check test test-long test-wgpu fuzz gemma-tokenizer format check-format clean
 .NOTPARALLEL:
 
 help:
@@ -42,6 +42,8 @@ help:
 	@echo 'make release       build/release: the optimized program'
 	@echo 'make dev           build/dev: program and tests, warnings are errors'
 	@echo 'make asan          build/asan: CPU-side tests with address and undefined-behaviour sanitizers'
+	@echo 'make web           build/web: the browser modules, and the release.json of models/atlas with them'
+	@echo 'make web-check     builds them again elsewhere and compares every byte'
 	@echo 'make format        format the C++ sources; make check-format only looks'
 	@echo 'make clean         remove the builds; the downloaded library stays'
 
@@ -73,10 +75,27 @@ asan: setup
 	cmake --preset asan $(WEBGPU)
 	cmake --build build/asan --target $(CPU_TESTS)
 
-test: dev
+# Emscripten's own cmake wrapper names its toolchain.
+web: dev
+	tools/setup --web
+	emcmake cmake --preset web
+	cmake --build build/web-objects
+	rm -f build/web/release.json
+	build/dev/src/cli/tandem release models/atlas --web build/web -o build/web/release.json
+	tools/check_web.py build/web
+
+# The same bytes from another folder.
+web-check: web
+	rm -rf build/web-again
+	git clone --quiet . build/web-again
+	cd build/web-again && emcmake cmake --preset web && cmake --build build/web-objects
+	tools/check_web.py build/web build/web-again/build/web
+	rm -rf build/web-again
+
+test: dev web
 	$(CTEST) --test-dir build/dev -LE '^long$$'
 
-test-long: gemma-tokenizer dev asan
+test-long: gemma-tokenizer dev web asan
 	$(CTEST) --test-dir build/dev
 	$(CTEST) --test-dir build/asan -L '^cpu$$'
 
@@ -104,4 +123,4 @@ check-format:
 	$(FORMAT) --dry-run --Werror
 
 clean:
-	rm -rf build/release build/dev build/asan build/fuzz build/wgpu-native
+	rm -rf build/release build/dev build/asan build/fuzz build/wgpu-native build/web build/web-objects

@@ -21,8 +21,10 @@ IMPORTS = {
     "exporter": ("artifact", "text"),
     "engine": ("model", "text", "artifact"),
     "cli": ("engine", "exporter"),
+    "web": ("engine",),
 }
 PUBLIC = "tandem"  # include/tandem
+WEB_BUILD = "cmake/web.cmake"
 WEBGPU_HEADER = "webgpu.h"  # only the files src/gpu/native*.* know the library
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
@@ -87,8 +89,8 @@ def times_listed(name, build_file):
 
 
 def check_listed(root, path):
-    """A .cpp is part of a program: its folder's CMakeLists.txt names it, and for a source of src/ once
-    and nowhere else (tests/support: any program of tests/ does)."""
+    """A .cpp is part of a program: its folder's CMakeLists.txt names it, or else the browser's build, and
+    for a source of src/ once and nowhere else (tests/support: any program of tests/ does)."""
     top, folder = path.relative_to(root).parts[:2]
     inside = path.relative_to(root / top / folder).as_posix()
     if folder == "support":
@@ -96,7 +98,8 @@ def check_listed(root, path):
         times = sum(times_listed(f"../support/{inside}", build_file) for build_file in lists)
     else:
         times = times_listed(inside, root / top / folder / "CMakeLists.txt")
-    if not times:
+    for_the_browser = f"${{src}}/{folder}/{inside}" in text_of(root / WEB_BUILD)
+    if not times and not for_the_browser:
         yield f"is not listed in the CMakeLists.txt of {top}/{folder}"
     if top == "src":
         others = [build_file for build_file in root.glob("*/*/CMakeLists.txt")

@@ -1,0 +1,67 @@
+// What the tests of the built modules share: WebGPU under Node, the atlas in its folder, and its golden tokens.
+import { open, readFile } from 'node:fs/promises';
+
+export const root = new URL('../../../', import.meta.url);
+
+const webgpu = await import(new URL('web/node_modules/webgpu/index.js', root));
+/**
+ * A GPU of Dawn; tools/run chooses the Vulkan driver. Kernels write all workgroup memory that they read; zeroing it first
+ * costs most of the time that a software adapter takes to compile them.
+ */
+export const gpu = webgpu.create(['enable-dawn-features=disable_workgroup_init']);
+
+/** The factory of a built module, such as 'gemma4_mtp.profile'. */
+export async function factory(module) {
+  return (await import(new URL(`build/web/${module}.js`, root))).default;
+}
+
+/** An artifact in a folder, as load() takes it. `change` may give other bytes for a range. */
+export class Folder {
+  constructor(folder, change = (range, bytes) => bytes) {
+    this.folder = folder;
+    this.change = change;
+    this.reads = 0;
+  }
+
+  async read(range) {
+    ++this.reads;
+    const file = await open(new URL(range.file, this.folder));
+    const bytes = new Uint8Array(range.bytes);
+    await file.read(bytes, 0, range.bytes, range.offset);
+    await file.close();
+    return this.change(range, bytes);
+  }
+}
+
+export const atlasFolder = new URL('models/atlas/', root);
+export const atlas = {
+  manifest: new Uint8Array(await readFile(new URL('manifest.json', atlasFolder))),
+  tokenizer: new Uint8Array(await readFile(new URL('tokenizer.bin', atlasFolder))),
+};
+
+/** An engine that has loaded the atlas. */
+export async function loaded(module, options = {}) {
+  const engine = await (await factory(module))({ gpu, ...options });
+  await engine.load(atlas.manifest, new Folder(atlasFolder), atlas.tokenizer);
+  return engine;
+}
+
+/** Runs a generation to its end; gives it with its text in pieces. */
+export async function generate(session, prompt, options) {
+  session.start(prompt, options);
+  const pieces = [];
+  while (session.running) pieces.push(await session.step());
+  return { ...session.generation(), pieces };
+}
+
+/** Tensors of int32 in a safetensors file, by name. */
+export async function goldenIds(file) {
+  const bytes = await readFile(new URL(`tests/golden/${file}`, root));
+  const headerBytes = Number(bytes.readBigUInt64LE(0));
+  const header = JSON.parse(bytes.toString('utf8', 8, 8 + headerBytes));
+  const ids = (name) => {
+    const [begin, end] = header[name].data_offsets.map((offset) => 8 + headerBytes + offset);
+    return Array.from({ length: (end - begin) / 4 }, (_, i) => bytes.readInt32LE(begin + 4 * i));
+  };
+  return { names: Object.keys(header), ids };
+}
