@@ -45,7 +45,10 @@ Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineO
     return opened;
   }
   TRY_ASSIGN(const gpu::Tiers disabled, disabled_tiers(options));
-  TRY_ASSIGN(opened.device, gpu::Device::open({.adapter = options.adapter, .disabled = disabled}));
+  // The engine runs its own kernels only, whose indices are inside by their shapes and clamps.
+  TRY_ASSIGN(opened.device,
+             gpu::Device::open(
+                 {.adapter = options.adapter, .disabled = disabled, .bounds_checks = false}));
   return open_target(artifact, options, std::move(opened.device), passes);
 }
 

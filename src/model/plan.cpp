@@ -62,6 +62,7 @@ void plan_rows(const spec::Config& config, std::string_view set, uint64_t rows, 
     add("per_layer_inputs",
         uint64_t{layers} * per_layer_stride(config, static_cast<uint32_t>(rows)));
     add("per_layer_gate", rows * config.per_layer_input);
+    add("per_layer_delta", rows * config.hidden);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "ops/add_norm/add_norm.h"
 #include "ops/argmax/argmax.h"
 #include "ops/embedding/embedding.h"
+#include "ops/per_layer_gate/per_layer_gate.h"
 #include "ops/per_layer_input/per_layer_input.h"
 #include "ops/qkv_rope/qkv_rope.h"
 #include "ops/rms_norm/rms_norm.h"
@@ -65,6 +66,7 @@ Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows, o
                  .epilogue = epilogue,
                  .rows = rows.linear,
                  .softcap = static_cast<float>(config_.softcap.value_or(0)),
+                 .few_rows = std::max(2u, plan_.capacity.drafts + 1),
                  .step = step(rows),
                  .x = x,
                  .times = times,
@@ -84,6 +86,8 @@ Result<void> Recording::add_norm(gpu::CommandList& commands, const RowSet& rows,
                                             .x = view(rows, "delta"),
                                             .weight = weight,
                                             .scalar = scalar,
+                                            .earlier = {},
+                                            .earlier_weight = {},
                                             .h = view(rows, "h"),
                                             .next_weight = next,
                                             .y = view(rows, "normed"),
@@ -155,39 +159,52 @@ Result<void> Recording::attention(gpu::CommandList& commands, const RowSet& rows
   const bool owns_kv = !config_.shares_kv(layer);
   TRY(linear(commands, rows, weights(layer, "qkv"), ops::Epilogue::none, view(rows, "normed"),
              view(rows, "qkv")));
-  const std::string angles = fmt::format("angles.{}", angles_of(plan_, shape));
-  TRY(ops::record(commands, ops::QkvRope{.heads = config_.heads,
-                                         .kv_heads = shape.kv_heads,
-                                         .head_dim = shape.head_dim,
-                                         .rotated_pairs = shape.rope.rotated_pairs,
-                                         .owns_kv = owns_kv,
-                                         .key_is_value = shape.key_is_value,
-                                         .norms_values = config_.norms_values(),
-                                         .query_scale = static_cast<float>(config_.query_scale()),
-                                         .epsilon = static_cast<float>(config_.rms_norm_epsilon),
-                                         .step = step(rows),
-                                         .qkv = view(rows, "qkv"),
-                                         .q_norm = vector(layer, "q_norm"),
-                                         .k_norm = owns_kv ? vector(layer, "k_norm") : gpu::View{},
-                                         .angles = scratch_.find(angles)->second.view(),
-                                         .q = view(rows, "q"),
-                                         .kv = owns_kv ? kv(layer) : ops::KvCache{},
-                                         .max_rows = rows.max_rows}));
   const bool split = rows.attention == ops::AttentionRoute::split;
-  TRY(ops::record(
-      commands,
-      ops::Attention{.heads = config_.heads,
-                     .kv_heads = shape.kv_heads,
-                     .head_dim = shape.head_dim,
-                     .window = shape.kind == spec::LayerKind::sliding ? config_.window : 0,
-                     .positions = plan_.capacity.context,
-                     .route = rows.attention,
-                     .step = step(rows),
-                     .q = view(rows, "q"),
-                     .kv = kv(layer),
-                     .partials = split ? view(rows, "attention_partials") : gpu::View{},
-                     .y = view(rows, "attended"),
-                     .max_rows = rows.max_rows}));
+  // In attention itself, which does not scale them.
+  const bool turns_queries = split && !owns_kv && config_.query_scale() == 1;
+  const auto epsilon = static_cast<float>(config_.rms_norm_epsilon);
+  const gpu::View angles =
+      scratch_.find(fmt::format("angles.{}", angles_of(plan_, shape)))->second.view();
+  if (!turns_queries) {
+    TRY(ops::record(commands,
+                    ops::QkvRope{.heads = config_.heads,
+                                 .kv_heads = shape.kv_heads,
+                                 .head_dim = shape.head_dim,
+                                 .rotated_pairs = shape.rope.rotated_pairs,
+                                 .owns_kv = owns_kv,
+                                 .key_is_value = shape.key_is_value,
+                                 .norms_values = config_.norms_values(),
+                                 .query_scale = static_cast<float>(config_.query_scale()),
+                                 .epsilon = epsilon,
+                                 .step = step(rows),
+                                 .qkv = view(rows, "qkv"),
+                                 .q_norm = vector(layer, "q_norm"),
+                                 .k_norm = owns_kv ? vector(layer, "k_norm") : gpu::View{},
+                                 .angles = angles,
+                                 .q = view(rows, "q"),
+                                 .kv = owns_kv ? kv(layer) : ops::KvCache{},
+                                 .max_rows = rows.max_rows}));
+  }
+  ops::Attention op{.heads = config_.heads,
+                    .kv_heads = shape.kv_heads,
+                    .head_dim = shape.head_dim,
+                    .window = shape.kind == spec::LayerKind::sliding ? config_.window : 0,
+                    .positions = plan_.capacity.context,
+                    .route = rows.attention,
+                    .step = step(rows),
+                    .q = view(rows, turns_queries ? "qkv" : "q"),
+                    .rope = {},
+                    .kv = kv(layer),
+                    .partials = split ? view(rows, "attention_partials") : gpu::View{},
+                    .y = view(rows, "attended"),
+                    .max_rows = rows.max_rows};
+  if (turns_queries) {
+    op.rope = {.rotated_pairs = shape.rope.rotated_pairs,
+               .epsilon = epsilon,
+               .q_norm = vector(layer, "q_norm"),
+               .angles = angles};
+  }
+  TRY(ops::record(commands, op));
   TRY(linear(commands, rows, weights(layer, "attention_output"), ops::Epilogue::none,
              view(rows, "attended"), view(rows, "delta")));
   return add_norm(commands, rows, vector(layer, "post_attention_norm"), {},
@@ -199,6 +216,7 @@ Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint
              view(rows, "normed"), view(rows, "mlp")));
   TRY(linear(commands, rows, weights(layer, "down"), ops::Epilogue::none, view(rows, "mlp"),
              view(rows, "delta")));
+  if (gates_before_adding(rows, layer)) return {};
   // The per-layer part, where there is one, ends the layer instead.
   const bool ends_layer = config_.per_layer_input == 0;
   return add_norm(commands, rows, vector(layer, "post_mlp_norm"),
@@ -206,16 +224,48 @@ Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint
                   ends_layer ? next_norm(layer) : gpu::View{});
 }
 
+// Whether the MLP's branch is added to h together with the per-layer input's.
+bool Recording::gates_before_adding(const RowSet& rows, uint32_t layer) const {
+  return config_.per_layer_input > 0 && rows.linear != ops::RowRoute::many &&
+         ops::takes_per_layer_gate(weights(layer, "per_layer_gate"));
+}
+
 Result<void> Recording::per_layer(gpu::CommandList& commands, const RowSet& rows, uint32_t layer) {
   const uint64_t stride = uint64_t{per_layer_stride(config_, rows.max_rows)} * sizeof(float);
   const uint64_t bytes = uint64_t{rows.max_rows} * config_.per_layer_input * sizeof(float);
-  TRY(linear(commands, rows, weights(layer, "per_layer_gate"), ops::Epilogue::gelu_times,
-             view(rows, "h"), view(rows, "per_layer_gate"),
-             view(rows, "per_layer_inputs").part(layer * stride, bytes)));
+  const gpu::View inputs = view(rows, "per_layer_inputs").part(layer * stride, bytes);
+  const ops::Matrix& gate = weights(layer, "per_layer_gate");
+  const bool gates_before = gates_before_adding(rows, layer);
+  if (gates_before) {
+    TRY(ops::record(commands,
+                    ops::PerLayerGate{.weights = gate,
+                                      .epsilon = static_cast<float>(config_.rms_norm_epsilon),
+                                      .step = step(rows),
+                                      .h = view(rows, "h"),
+                                      .delta = view(rows, "delta"),
+                                      .weight = vector(layer, "post_mlp_norm"),
+                                      .times = inputs,
+                                      .y = view(rows, "per_layer_gate"),
+                                      .max_rows = rows.max_rows}));
+  } else {
+    TRY(linear(commands, rows, gate, ops::Epilogue::gelu_times, view(rows, "h"),
+               view(rows, "per_layer_gate"), inputs));
+  }
   TRY(linear(commands, rows, weights(layer, "per_layer_output"), ops::Epilogue::none,
-             view(rows, "per_layer_gate"), view(rows, "delta")));
-  return add_norm(commands, rows, vector(layer, "post_per_layer_norm"), scalar(layer),
-                  next_norm(layer));
+             view(rows, "per_layer_gate"), view(rows, "per_layer_delta")));
+  return ops::record(commands,
+                     ops::AddNorm{.columns = config_.hidden,
+                                  .epsilon = static_cast<float>(config_.rms_norm_epsilon),
+                                  .step = step(rows),
+                                  .x = view(rows, "per_layer_delta"),
+                                  .weight = vector(layer, "post_per_layer_norm"),
+                                  .scalar = scalar(layer),
+                                  .earlier = gates_before ? view(rows, "delta") : gpu::View{},
+                                  .earlier_weight = vector(layer, "post_mlp_norm"),
+                                  .h = view(rows, "h"),
+                                  .next_weight = next_norm(layer),
+                                  .y = view(rows, "normed"),
+                                  .max_rows = rows.max_rows});
 }
 
 Result<gpu::CommandList> Recording::head(const RowSet& rows) {

@@ -51,6 +51,7 @@ class Recording {
   Result<void> per_layer_inputs(gpu::CommandList& commands, const RowSet& rows, uint32_t layers);
   Result<void> attention(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
   Result<void> mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
+  bool gates_before_adding(const RowSet& rows, uint32_t layer) const;
   Result<void> per_layer(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
 
   Result<void> argmax(gpu::CommandList& commands, const RowSet& rows);

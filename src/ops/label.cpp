@@ -48,16 +48,21 @@ struct Shape {
 constexpr Shape shapes[] = {
     {"add_norm",
      [](const Constants& c) {
-       return fmt::format("{}{}{}", c["COLUMNS"], c["SCALED"] != 0 ? " scaled" : "",
-                          c["NEXT"] != 0 ? " next" : "");
+       return fmt::format("{}{}{}{}", c["COLUMNS"], c["EARLIER"] != 0 ? " earlier" : "",
+                          c["SCALED"] != 0 ? " scaled" : "", c["NEXT"] != 0 ? " next" : "");
      }},
     {"accept", [](const Constants& c) { return fmt::format("{} drafts", c["DRAFTS"]); }},
     {"argmax", [](const Constants& c) { return fmt::format("{}", c["COLUMNS"]); }},
     {"argmax_combine", [](const Constants& c) { return fmt::format("{}", c["TILES"]); }},
     {"attention",
      [](const Constants& c) {
-       return fmt::format("{}/{}x{} {} {} {}", c["HEADS"], c["KV_HEADS"], c["HEAD_DIM"], c.kv(),
-                          c.window(), c["SPLIT"] != 0 ? "split" : "whole");
+       return fmt::format("{}/{}x{} {} {} whole", c["HEADS"], c["KV_HEADS"], c["HEAD_DIM"], c.kv(),
+                          c.window());
+     }},
+    {"attention_split",
+     [](const Constants& c) {
+       return fmt::format("{}/{}x{} {} {}{}", c["HEADS"], c["KV_HEADS"], c["HEAD_DIM"], c.kv(),
+                          c.window(), c["ROPE"] != 0 ? " rope" : "");
      }},
     {"attention_combine",
      [](const Constants& c) {
@@ -76,6 +81,8 @@ constexpr Shape shapes[] = {
        return fmt::format("{} m={} lanes={}", c.product(), c["M"], c["LANES"]);
      }},
     {"linear_tiled", [](const Constants& c) { return c.product(); }},
+    {"per_layer_gate",
+     [](const Constants& c) { return fmt::format("{} lanes={}", c.product(), c["LANES"]); }},
     {"per_layer_input",
      [](const Constants& c) { return fmt::format("{}x{}", c["LAYERS"], c["WIDTH"]); }},
     {"q_project",

@@ -14,8 +14,7 @@ constexpr uint32_t most_rows = invocations * rows_per_lane;
 
 }  // namespace
 
-Result<void> check_row_product(std::string_view op, const Matrix& weights, uint32_t rows,
-                               uint32_t row_step, uint32_t lanes) {
+Result<void> check_one_part(std::string_view op, const Matrix& weights) {
   const std::vector<spec::PlaneLayout> planes = spec::planes(weights.type, weights.columns);
   if (weights.type == spec::WeightType::u32 || weights.columns == 0 ||
       weights.columns % spec::block_columns != 0) {
@@ -23,14 +22,6 @@ Result<void> check_row_product(std::string_view op, const Matrix& weights, uint3
                 "{}: expected weights of whole blocks of {} columns, not {} "
                 "weights of {} columns",
                 op, spec::block_columns, spec::name(weights.type), weights.columns);
-  }
-  if (rows == 0 || rows > most_rows || rows % row_step != 0) {
-    return fail(ErrorCode::unsupported,
-                "{}: a workgroup computes up to {} weight rows, a multiple of {}, not {}", op,
-                most_rows, row_step, rows);
-  }
-  if (lanes > 32 || (lanes & (lanes - 1)) != 0) {
-    return fail(ErrorCode::internal, "{}: {} lanes are no power of two up to 32", op, lanes);
   }
   if (weights.parts.size() != 1 || weights.parts[0].rows != weights.rows) {
     return fail(ErrorCode::unsupported, "{}: expected weights in one part, not {} parts", op,
@@ -41,6 +32,19 @@ Result<void> check_row_product(std::string_view op, const Matrix& weights, uint3
   TRY(check_size(op, "weights", part.values, weights.rows * planes[0].bytes_per_row));
   if (planes.size() == 1) return {};
   return check_size(op, "scales", part.scales, weights.rows * planes[1].bytes_per_row);
+}
+
+Result<void> check_row_product(std::string_view op, const Matrix& weights, uint32_t rows,
+                               uint32_t row_step, uint32_t lanes) {
+  if (rows == 0 || rows > most_rows || rows % row_step != 0) {
+    return fail(ErrorCode::unsupported,
+                "{}: a workgroup computes up to {} weight rows, a multiple of {}, not {}", op,
+                most_rows, row_step, rows);
+  }
+  if (lanes > 32 || (lanes & (lanes - 1)) != 0) {
+    return fail(ErrorCode::internal, "{}: {} lanes are no power of two up to 32", op, lanes);
+  }
+  return check_one_part(op, weights);
 }
 
 uint32_t row_product_lanes(uint32_t rows, uint32_t columns, const gpu::AdapterInfo& adapter) {

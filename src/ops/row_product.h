@@ -16,6 +16,9 @@ Result<void> check_row_product(std::string_view op, const Matrix& weights, uint3
 // once, up to 32, but no more than there are blocks in a row.
 uint32_t row_product_lanes(uint32_t rows, uint32_t columns, const gpu::AdapterInfo& adapter);
 
+// Refuses weights that are not whole blocks of 32 columns in one part.
+Result<void> check_one_part(std::string_view op, const Matrix& weights);
+
 uint64_t weight_bytes(const Matrix& weights);
 
 }  // namespace tandem::ops

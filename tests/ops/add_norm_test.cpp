@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{256, 3, 1, true, false, "no next norm"}, Case{256, 3, 1, false, false, "neither"},
         Case{32, 8, 1, true, true, "narrow, all rows"},
         Case{1000, 2, 1, true, true, "no power of two"}, Case{1536, 1, 1, true, true, "E2B"},
-        Case{6144, 2, 1, true, true, "the widest"},
+        Case{8192, 2, 1, true, true, "the widest"},
         Case{512, 2, 1e5f, true, true, "magnitudes of 1e5"}, Case{64, 2, 0, true, true, "zeros"},
         Case{64, 0, 1, true, true, "a stopped step writes nothing"},
         Case{64, 0, 1, true, false, "a stopped step without next norm"}));
@@ -122,6 +122,61 @@ TEST(AddNorm, ARowHasTheSameBitsWhateverRowsAreBesideIt) {
       if (row >= 3) continue;
       EXPECT_TRUE(test::same_bits(row_of(three.y, row), row_of(seven.y, row)));
     }
+  }
+}
+
+TEST(AddNorm, AddsAnEarlierBranchToo) {
+  constexpr uint32_t columns = 1000;
+  const Inputs in = make_inputs(columns, 1), before = make_inputs(columns, 3);
+  const gpu::Buffer step = test::upload(Step{.rows = max_rows});
+  const gpu::Buffer x = test::upload(in.x), h = test::upload(in.h),
+                    weight = test::upload(in.weight);
+  const gpu::Buffer earlier = test::upload(before.h);
+  const gpu::Buffer earlier_weight = test::upload(before.next_weight);
+  const gpu::Buffer next_weight = test::upload(in.next_weight),
+                    factor = test::upload(std::vector{scalar});
+  const gpu::Buffer y = test::poisoned(in.x.size() * sizeof(float));
+  AddNorm op{.columns = columns,
+             .epsilon = epsilon,
+             .step = step.view(),
+             .x = x.view(),
+             .weight = weight.view(),
+             .scalar = factor.view(),
+             .earlier = earlier.view(),
+             .earlier_weight = earlier_weight.view(),
+             .h = h.view(),
+             .next_weight = next_weight.view(),
+             .y = y.view(),
+             .max_rows = max_rows};
+  gpu::CommandList commands(test::test_device());
+  test::expect_success(record(commands, op));
+  test::run(commands, {.rows = max_rows});
+
+  std::vector<float> expected_h = in.h, expected_y(in.x.size());
+  add_norm_reference(columns, epsilon, before.h, before.next_weight, 1, expected_h, {}, {});
+  add_norm_reference(columns, epsilon, in.x, in.weight, scalar, expected_h, in.next_weight,
+                     expected_y);
+  EXPECT_TRUE(test::close(test::download(h.view()), expected_h, 1e-6));
+  EXPECT_TRUE(test::close(test::download(y.view()), expected_y, 2e-6));
+  op.earlier_weight.bytes -= 4;
+  EXPECT_FALSE(record(commands, op));
+}
+
+TEST(AddNorm, RefusesColumnsThatItsKernelDoesNotKeep) {
+  const gpu::Buffer step = test::upload(Step{.rows = 1});
+  const gpu::Buffer data = test::poisoned(65536), h = test::poisoned(65536),
+                    y = test::poisoned(65536);
+  for (auto [columns, is_taken] : {std::pair{8192u, true}, {1002u, false}, {8196u, false}}) {
+    gpu::CommandList commands(test::test_device());
+    const AddNorm op{.columns = columns,
+                     .epsilon = epsilon,
+                     .step = step.view(),
+                     .x = data.view(),
+                     .weight = data.view(),
+                     .h = h.view(),
+                     .y = y.view(),
+                     .max_rows = 1};
+    EXPECT_EQ(record(commands, op).has_value(), is_taken) << columns;
   }
 }
 

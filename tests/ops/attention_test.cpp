@@ -8,6 +8,7 @@
 
 #include "base/half.h"
 #include "ops/harness.h"
+#include "ops/qkv_rope/qkv_rope.h"
 #include "ops/untouched.h"
 #include "support/compare.h"
 #include "support/device.h"
@@ -67,7 +68,7 @@ class OnGpu {
   static constexpr uint32_t max_rows = 8;
 
   OnGpu(AttentionRoute route, const Shape& shape, const Cache& cache, uint32_t positions,
-        uint32_t lag = 0)
+        uint32_t lag = 0, std::optional<QueryRope> rope = {})
       : positions_(positions),
         row_size_(shape.row_size()),
         keys_(upload_plane(shape.type, cache.keys)),
@@ -85,6 +86,7 @@ class OnGpu {
                     .route = route,
                     .step = step_.view(),
                     .q = q_.view(),
+                    .rope = rope,
                     .kv = {shape.type, shape.slots, keys_.view(), values_.view()},
                     .y = y_.view(),
                     .max_rows = max_rows};
@@ -305,17 +307,44 @@ TEST(Attention, TheLargestHeadsFitTheBaseLimits) {
   EXPECT_TRUE(compiled) << compiled.error().message;
 }
 
+// As qkv_rope and attention one after the other.
+TEST(Attention, TurnsQueriesThatAreAsTheirProductLeavesThem) {
+  struct Layer {
+    uint32_t heads, head_dim, pairs;
+  };
+  for (const auto& [heads, head_dim, pairs] : {Layer{4, 64, 32}, {8, 512, 64}, {2, 24, 5}}) {
+    constexpr uint32_t position = 70, rows = 3, context = 80;
+    const Shape shape = {heads, 1, head_dim, 0, context, KvType::f16};
+    Cache cache = make_cache(shape, 0, context);
+    const auto raw = test::random_floats(rows * shape.row_size(), 7, 3);
+    const auto norm = test::random_floats(head_dim, 8, 0.3f);
+    const spec::Rope rope{.theta = 10000, .rotated_pairs = pairs};
+    std::vector<float> q(raw.size()), expected(raw.size());
+    qkv_rope_reference(
+        {.heads = heads, .head_dim = head_dim, .owns_kv = false, .epsilon = 1e-6, .rope = rope},
+        position, rows, raw, norm, {}, q, {});
+    attention_reference(heads, 1, head_dim, 0, position, rows, q,
+                        {shape.type, shape.slots, cache.keys, cache.values}, expected);
+    const gpu::Buffer q_norm = test::upload(norm);
+    const gpu::Buffer angles = test::upload(rope_angles(rope, head_dim, context));
+    OnGpu on_gpu(AttentionRoute::split, shape, cache, context, 0,
+                 QueryRope{pairs, 1e-6f, q_norm.view(), angles.view()});
+    EXPECT_TRUE(test::close(on_gpu(position, raw), expected, 5e-6)) << head_dim;
+  }
+}
+
 TEST(Attention, RefusesShapesItsKernelsAreNotBuiltFor) {
   gpu::Device& device = test::test_device();
   const gpu::Buffer step = test::upload(Step{.rows = 1});
   const gpu::Buffer data = test::poisoned(65536), y = test::poisoned(4096);
-  const gpu::Buffer partials = test::poisoned(4 * 18 * sizeof(float));
+  const gpu::Buffer partials = test::poisoned(4 * 20 * sizeof(float));
   const Attention good = {.heads = 4,
                           .kv_heads = 2,
                           .head_dim = 16,
                           .positions = 64,
                           .step = step.view(),
                           .q = data.view(),
+                          .rope = {},
                           .kv = {KvType::f16, 64, data.view(), data.view()},
                           .partials = partials.view(),
                           .y = y.view(),
@@ -334,6 +363,17 @@ TEST(Attention, RefusesShapesItsKernelsAreNotBuiltFor) {
   bad = good, bad.positions = 65;  // a second split, which partials has no room for
   EXPECT_FALSE(record(commands, bad));
   bad = good, bad.y = {};
+  EXPECT_FALSE(record(commands, bad));
+  const QueryRope rope{8, 1e-6f, data.view(), data.view()};
+  bad = good, bad.rope = rope;
+  EXPECT_TRUE(record(commands, bad));
+  bad.rope->rotated_pairs = 9;
+  EXPECT_FALSE(record(commands, bad));
+  bad.rope = rope, bad.rope->q_norm.bytes = 60;
+  EXPECT_FALSE(record(commands, bad));
+  bad.rope = rope, bad.rope->angles.bytes = 60;
+  EXPECT_FALSE(record(commands, bad));
+  bad.rope = rope, bad.route = AttentionRoute::whole;
   EXPECT_FALSE(record(commands, bad));
 }
 

@@ -41,15 +41,15 @@ TEST(Label, TellsTheShape) {
   const Matrix table{WeightType::q4_0, 8192, 320, {}};
   const std::pair<Route, const char*> cases[] = {
       {linear(WeightType::q4_0, 6144, 1536, Epilogue::gelu_pair, RowRoute::one),
-       "linear_row q4_0 6144x1536 gelu_pair m=1 lanes=16"},
+       "linear_row q4_0 6144x1536 gelu_pair m=1 lanes=64"},
       {linear(WeightType::q8_0, 256, 768, Epilogue::none, RowRoute::few),
-       "linear_row q8_0 256x768 m=4 lanes=8"},
+       "linear_row q8_0 256x768 m=4 lanes=32"},
       {linear(WeightType::f16, 8192, 256, Epilogue::softcap, RowRoute::many),
        "linear_tiled f16 8192x256 softcap"},
       {linear(WeightType::f32, 32, 256, Epilogue::gelu_times, RowRoute::many),
        "linear_tiled f32 32x256 gelu_times"},
       {attention_routes(attention(AttentionRoute::split, 512))[0],
-       "attention 8/1x256 f16 window=512 split"},
+       "attention_split 8/1x256 f16 window=512"},
       {attention_routes(attention(AttentionRoute::split, 512))[1],
        "attention_combine 8x256 window=512"},
       {attention_routes(attention(AttentionRoute::whole, 0))[0],
@@ -93,7 +93,7 @@ TEST(Label, BytesOfAProductAreItsPlanesInputsAndOutputs) {
 }
 
 TEST(Label, BytesOfAttentionGrowWithThePositionsInReach) {
-  constexpr uint64_t kv = 2 * 256 * 2, row = 8 * 256 * 4, partials = 8 * 258 * 4 / split_keys;
+  constexpr uint64_t kv = 2 * 256 * 2, row = 8 * 256 * 4, partials = 8 * 260 * 4 / split_keys;
   const auto bytes = [](AttentionRoute route, uint32_t window, gpu::Extent extent) {
     return gpu::bytes(attention_routes(attention(route, window))[0].traffic.value(), extent);
   };

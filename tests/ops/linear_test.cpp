@@ -37,6 +37,7 @@ struct Case {
   uint32_t capacity = 0;       // rows of x and y; 0: as many as are live
   uint32_t rows_per_part = 0;  // 0: one part
   uint32_t lanes = 0;          // 0: the software adapter's choice, 1
+  uint32_t ahead = 0;          // 0: what suits the shape
 
   uint32_t max_rows() const { return std::max({capacity, live, 1u}); }
   uint32_t outputs() const { return epilogue == Epilogue::gelu_pair ? rows / 2 : rows; }
@@ -79,6 +80,7 @@ Bound bind(const Case& c, const Data& data) {
               .rows = c.route,
               .softcap = softcap,
               .lanes = c.lanes,
+              .ahead = c.ahead,
               .step = bound.step.view(),
               .x = bound.x.view(),
               .times = bound.times.view(),
@@ -170,6 +172,12 @@ TEST(Linear, AgreesForEveryShapeAndLanes) {
       {WeightType::q4_0, 66, 6144, Epilogue::gelu_pair, one, 1, 0, 0, 32},  // a pair a workgroup
       {WeightType::q4_0, 300, 12288, none, many, 3},                        // E2B's widest
       {WeightType::q4_0, 8192, 256, none, one},                             // the atlas's head
+      {WeightType::q4_0, 20, 1536, none, few, 3, 0, 0, 64, 3},  // E2B's turns, and uneven ones
+      {WeightType::q4_0, 20, 1536, none, few, 3, 0, 0, 128, 2},
+      {WeightType::q8_0, 20, 1056, none, few, 3, 0, 0, 32, 4},
+      {WeightType::f16, 20, 1056, none, few, 3, 0, 0, 32, 3},
+      {WeightType::f32, 20, 1060, none, few, 3, 0, 0, 32, 3},
+      {WeightType::q4_0, 20, 12288, none, one, 1, 0, 0, 256, 3},
   };
   for (const Case& c : cases) expect_product(c, random_data(c));
 }
@@ -323,6 +331,10 @@ TEST(Linear, RefusesWhatItsKernelsCannotCompute) {
          op.softcap = 0;
        }},
       {"lanes that do not halve", q4, [](Linear& op) { op.lanes = 12; }},
+      {"more lanes than invocations", q4, [](Linear& op) { op.lanes = 128, op.workgroup = 64; }},
+      {"a workgroup that is too large", q4, [](Linear& op) { op.workgroup = 512; }},
+      {"too many pieces ahead", q4, [](Linear& op) { op.ahead = 5; }},
+      {"few rows that are many", q4, [](Linear& op) { op.few_rows = 5; }},
       {"half a word of fp16", {WeightType::f16, 4, 8}, [](Linear& op) { op.weights.columns = 4; }},
       {"no whole blocks", q4, [](Linear& op) { op.weights.columns = 48; }},
       {"a gate without its up", q4,
@@ -365,15 +377,22 @@ TEST(LinearRoute, SingleAndFewRowsDifferInMAlone) {
   }
 }
 
-TEST(LinearRoute, LanesShareTheBlocksOfARow) {
-  const std::pair<uint32_t, const char*> cases[] = {
-      {32, " LANES=1 "},    {64, " LANES=2 "},    {96, " LANES=2 "},   {256, " LANES=8 "},
-      {768, " LANES=8 "},   {1536, " LANES=16 "}, {1056, " LANES=8 "}, {2048, " LANES=32 "},
-      {6144, " LANES=32 "}, {8192, " LANES=32 "}};
-  for (auto [columns, lanes] : cases) {
-    const Linear op = unbound(WeightType::q4_0, 128, columns);
+TEST(LinearRoute, LanesFillTheGpuAndReadTheirPiecesAhead) {
+  struct Expected {
+    uint32_t rows, columns;
+    const char* tiling;
+  };
+  const Expected cases[] = {{128, 32, "LANES=4 WORKGROUP=64 AHEAD=1"},
+                            {1536, 256, "LANES=32 WORKGROUP=64 AHEAD=1"},
+                            {2560, 1536, "LANES=128 WORKGROUP=128 AHEAD=2"},
+                            {5120, 1536, "LANES=64 WORKGROUP=64 AHEAD=3"},
+                            {24576, 1536, "LANES=32 WORKGROUP=64 AHEAD=3"},
+                            {1536, 12288, "LANES=256 WORKGROUP=256 AHEAD=3"},
+                            {262144, 1536, "LANES=16 WORKGROUP=64 AHEAD=4"}};
+  for (const Expected& expected : cases) {
+    const Linear op = unbound(WeightType::q4_0, expected.rows, expected.columns);
     const std::string text = describe(linear_route(op, op.weights.parts[0], {}));
-    EXPECT_NE(text.find(lanes), std::string::npos) << text;
+    EXPECT_NE(text.find(expected.tiling), std::string::npos) << text;
   }
 }
 

@@ -1,73 +1,98 @@
 // h[row] = (h[row] + x[row] / sqrt(mean(x[row]^2) + EPSILON) * weight) * scalar, in place, then
 // with NEXT y[row] = h[row] / sqrt(mean(h[row]^2) + EPSILON) * next_weight.
-// Shapes: x, h and y [rows][COLUMNS], weights [COLUMNS], scalar [1]. One workgroup computes one row.
-// Limits: any COLUMNS; without SCALED any view may stand in for scalar, without NEXT for next_weight.
+// With EARLIER the norm of another branch, times earlier_weight, is added too.
+// Shapes: x, earlier, h and y [rows][COLUMNS], weights [COLUMNS], scalar [1]. One workgroup computes one row;
+// invocation i keeps quads i, i + 256, ... of it.
+// Limits: COLUMNS % 4 == 0, COLUMNS <= 8192; without SCALED any view may stand in for scalar, without
+// EARLIER for earlier and its weight, without NEXT for next_weight.
 
 //#include step.wgsl
+//#include row_sum.wgsl
 
 override COLUMNS: u32;
 override EPSILON: f32;
 override SCALED: bool;
+override EARLIER: bool;
 override NEXT: bool;
 
-const INVOCATIONS = 256u;
-
 @group(0) @binding(0) var<uniform> step: Step;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> weight: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> weight: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> scalar: array<f32>;
-@group(0) @binding(4) var<storage, read_write> h: array<f32>;
-@group(0) @binding(5) var<storage, read> next_weight: array<f32>;
-@group(0) @binding(6) var<storage, read_write> y: array<f32>;
+@group(0) @binding(4) var<storage, read> earlier: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> earlier_weight: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read_write> h: array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read> next_weight: array<vec4<f32>>;
+@group(0) @binding(8) var<storage, read_write> y: array<vec4<f32>>;
 
-var<workgroup> sums: array<f32, INVOCATIONS>;
+const most_kept = 8u;
 
-// 1 / sqrt(mean + EPSILON), where the mean over the row is that of all invocations' `sum`.
-fn norm_scale(sum: f32, invocation: u32) -> f32 {
-  sums[invocation] = sum;
-  workgroupBarrier();
-  for (var half = INVOCATIONS / 2u; half > 0u; half /= 2u) {
-    if (invocation < half) {
-      sums[invocation] += sums[invocation + half];
-    }
-    workgroupBarrier();
-  }
-  return inverseSqrt(sums[0] / f32(COLUMNS) + EPSILON);
+override QUADS = COLUMNS / 4u;
+override KEPT = (QUADS + invocations - 1u) / invocations;
+
+fn norm_scale(squares: vec4<f32>, local: u32) -> f32 {
+  let sum = row_sum((squares.x + squares.y) + (squares.z + squares.w), local);
+  return inverseSqrt(sum / f32(COLUMNS) + EPSILON);
 }
 
-@compute @workgroup_size(INVOCATIONS)
+@compute @workgroup_size(invocations)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) invocation: u32) {
+        @builtin(local_invocation_index) local: u32) {
   let row = group.x + group.y * groups.x;
   if (row >= step.rows) {
     return;
   }
-  let base = row * COLUMNS;
+  let base = row * QUADS;
 
-  var sum = 0.0;
-  for (var c = invocation; c < COLUMNS; c += INVOCATIONS) {
-    sum += x[base + c] * x[base + c];
+  // Zeros beyond the row.
+  var values = array<vec4<f32>, most_kept>();
+  var before = array<vec4<f32>, most_kept>();
+  var branches = array<vec4<f32>, most_kept>();
+  var squares = vec4<f32>();
+  var earlier_squares = vec4<f32>();
+  for (var k = 0u; k < KEPT; k++) {
+    let quad = k * invocations + local;
+    if (quad < QUADS) {
+      let value = x[base + quad];
+      values[k] = value * weight[quad];
+      before[k] = h[base + quad];
+      squares = fma(value, value, squares);
+      if (EARLIER) {
+        let branch = earlier[base + quad];
+        branches[k] = branch * earlier_weight[quad];
+        earlier_squares = fma(branch, branch, earlier_squares);
+      }
+    }
   }
-  let scale = norm_scale(sum, invocation);
-
   var factor = 1.0;
   if (SCALED) {
     factor = scalar[0];
   }
-  sum = 0.0;
-  for (var c = invocation; c < COLUMNS; c += INVOCATIONS) {
-    let updated = (h[base + c] + x[base + c] * scale * weight[c]) * factor;
-    h[base + c] = updated;
-    sum += updated * updated;
+  let scale = norm_scale(squares, local);
+  if (EARLIER) {
+    let earlier_scale = norm_scale(earlier_squares, local);
+    for (var k = 0u; k < KEPT; k++) {
+      before[k] = fma(branches[k], vec4<f32>(earlier_scale), before[k]);
+    }
+  }
+
+  squares = vec4<f32>();
+  for (var k = 0u; k < KEPT; k++) {
+    let quad = k * invocations + local;
+    values[k] = fma(values[k], vec4<f32>(scale), before[k]) * factor;
+    squares = fma(values[k], values[k], squares);
+    if (quad < QUADS) {
+      h[base + quad] = values[k];
+    }
   }
   if (!NEXT) {
     return;
   }
-  // All have read sums[0] before any of them writes its next sum.
-  workgroupBarrier();
-  let next_scale = norm_scale(sum, invocation);
-
-  for (var c = invocation; c < COLUMNS; c += INVOCATIONS) {
-    y[base + c] = h[base + c] * next_scale * next_weight[c];
+  let next_scale = norm_scale(squares, local);
+  for (var k = 0u; k < KEPT; k++) {
+    let quad = k * invocations + local;
+    if (quad < QUADS) {
+      y[base + quad] = values[k] * next_scale * next_weight[quad];
+    }
   }
 }

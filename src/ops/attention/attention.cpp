@@ -16,24 +16,23 @@ uint32_t max_splits(const Attention& op) {
   return std::min(context, (op.window + split_keys - 2) / split_keys + 1);
 }
 
-// Heads of one KV head that a workgroup computes together, so that they read each key once: many
-// rows keep the GPU busy all the same, few do not.
+// Heads of one KV head that a workgroup of the route `whole` computes together, so that they read
+// each key once.
 uint32_t queries_together(const Attention& op) {
-  if (op.route == AttentionRoute::split) return 1;
   const uint32_t group = op.heads / op.kv_heads;
   uint32_t queries = 4;
   while (group % queries != 0) --queries;
   return queries;
 }
 
-// Each invocation owns a pair of a head's elements.
+// Of the route `whole`: each owns a pair of a head's elements.
 uint32_t invocations(const Attention& op) {
   return std::max(64u, (op.head_dim / 2 + 63) / 64 * 64);
 }
 
 // Partial sums for each head and `split_keys` positions in reach, of one row.
 uint64_t partials_bytes_per_position(const Attention& op) {
-  return op.heads * (op.head_dim + 2) * sizeof(float) / split_keys;
+  return op.heads * (op.head_dim + 4) * sizeof(float) / split_keys;
 }
 
 // q, y or the partial sums, and each key and value in reach once.
@@ -52,6 +51,19 @@ gpu::Traffic combine_traffic(const Attention& op) {
           .window = op.window};
 }
 
+Result<void> check_rope(const Attention& op) {
+  const auto& [pairs, epsilon, q_norm, angles] = *op.rope;
+  if (op.route != AttentionRoute::split || op.lag != 0) {
+    return fail(ErrorCode::internal, "attention: only the route split without lag turns queries");
+  }
+  if (pairs == 0 || pairs > op.head_dim / 2) {
+    return fail(ErrorCode::unsupported, "attention: 1 to {} pairs can be rotated, not {}",
+                op.head_dim / 2, pairs);
+  }
+  TRY(check_size("attention", "q_norm", q_norm, op.head_dim * sizeof(float)));
+  return check_size("attention", "angles", angles, uint64_t{pairs} * 2 * sizeof(float));
+}
+
 Result<void> check(const Attention& op) {
   if (op.head_dim == 0 || op.head_dim % 8 != 0 || op.head_dim > 512) {
     return fail(ErrorCode::unsupported,
@@ -66,6 +78,7 @@ Result<void> check(const Attention& op) {
   TRY(check_size("attention", "q", op.q, elements * sizeof(float)));
   TRY(check_size("attention", "y", op.y, elements * sizeof(float)));
   TRY(check_cache("attention", op.kv, op.kv_heads, op.head_dim));
+  if (op.rope) TRY(check_rope(op));
   if (op.route == AttentionRoute::whole) return {};
   TRY(gpu::check_indexable(attention_partials_bytes(op) / sizeof(float)));
   return check_size("attention", "partials", op.partials, attention_partials_bytes(op));
@@ -74,58 +87,68 @@ Result<void> check(const Attention& op) {
 }  // namespace
 
 uint64_t attention_partials_bytes(const Attention& op) {
-  const uint64_t split_bytes = (uint64_t{op.head_dim} + 2) * sizeof(float);
+  const uint64_t split_bytes = (uint64_t{op.head_dim} + 4) * sizeof(float);
   return uint64_t{op.max_rows} * op.heads * max_splits(op) * split_bytes;
 }
 
 std::vector<Route> attention_routes(const Attention& op) {
-  const bool split = op.route == AttentionRoute::split;
-  const uint32_t queries = queries_together(op);
-  const uint32_t lanes = std::max(1u, invocations(op) / (queries * split_keys));
-  gpu::Grid grid = {.groups = op.heads / queries, .rows_per_group = 1};
-  if (split && op.window == 0) grid.positions_per_group = split_keys;
-  if (split && op.window != 0) grid.groups *= max_splits(op);
-  std::vector<Route> routes = {{"attention",
-                                {{"HEADS", double(op.heads)},
-                                 {"KV_HEADS", double(op.kv_heads)},
-                                 {"HEAD_DIM", double(op.head_dim)},
-                                 {"WINDOW", double(op.window)},
-                                 {"LAG", double(op.lag)},
-                                 {"SLOTS", double(op.kv.slots)},
-                                 {"KV_F16", op.kv.type == KvType::f16 ? 1.0 : 0.0},
-                                 {"TILE", double(split_keys)},
-                                 {"QUERIES", double(queries)},
-                                 {"SPLIT", split ? 1.0 : 0.0},
-                                 {"SPLITS", double(max_splits(op))},
-                                 {"INVOCATIONS", double(invocations(op))},
-                                 {"LANES", double(lanes)}},
-                                grid,
-                                traffic(op)}};
-  if (split) {
-    routes.push_back({"attention_combine",
-                      {{"HEADS", double(op.heads)},
-                       {"HEAD_DIM", double(op.head_dim)},
-                       {"WINDOW", double(op.window)},
-                       {"LAG", double(op.lag)},
-                       {"TILE", double(split_keys)},
-                       {"SPLITS", double(max_splits(op))},
-                       {"INVOCATIONS", double(invocations(op))}},
-                      {.groups = op.heads, .rows_per_group = 1},
-                      combine_traffic(op)});
+  std::vector<gpu::Constant> constants = {{"HEADS", double(op.heads)},
+                                          {"HEAD_DIM", double(op.head_dim)},
+                                          {"WINDOW", double(op.window)},
+                                          {"LAG", double(op.lag)}};
+  const auto with = [&](std::initializer_list<gpu::Constant> more) {
+    std::vector<gpu::Constant> all = constants;
+    all.insert(all.end(), more);
+    return all;
+  };
+  const gpu::Constant kv_heads{"KV_HEADS", double(op.kv_heads)};
+  const gpu::Constant slots{"SLOTS", double(op.kv.slots)};
+  const gpu::Constant kv_f16{"KV_F16", op.kv.type == KvType::f16 ? 1.0 : 0.0};
+  if (op.route == AttentionRoute::whole) {
+    const uint32_t queries = queries_together(op);
+    const uint32_t lanes = std::max(1u, invocations(op) / (queries * split_keys));
+    return {{"attention",
+             with({kv_heads,
+                   slots,
+                   kv_f16,
+                   {"TILE", double(split_keys)},
+                   {"QUERIES", double(queries)},
+                   {"INVOCATIONS", double(invocations(op))},
+                   {"LANES", double(lanes)}}),
+             {.groups = op.heads / queries, .rows_per_group = 1},
+             traffic(op)}};
   }
-  return routes;
+  const gpu::Constant splits{"SPLITS", double(max_splits(op))};
+  gpu::Grid grid = {.groups = op.heads, .rows_per_group = 1};
+  if (op.window == 0) grid.positions_per_group = split_keys;
+  if (op.window != 0) grid.groups *= max_splits(op);
+  return {{"attention_split",
+           with({kv_heads,
+                 slots,
+                 kv_f16,
+                 splits,
+                 {"ROPE", op.rope ? 1.0 : 0.0},
+                 {"ROTATED", op.rope ? op.rope->rotated_pairs : 1.0},
+                 {"EPSILON", op.rope ? op.rope->epsilon : 0.0}}),
+           grid, traffic(op)},
+          {"attention_combine",
+           with({splits}),
+           {.groups = op.heads, .rows_per_group = 1},
+           combine_traffic(op)}};
 }
 
 Result<void> record(gpu::CommandList& commands, const Attention& op) {
   TRY(check(op));
-  const bool split = op.route == AttentionRoute::split;
   const std::vector<Route> routes = attention_routes(op);
+  const gpu::Binding step = gpu::uniform(op.step), q = gpu::read(op.q);
+  const gpu::Binding keys = gpu::read(op.kv.keys), values = gpu::read(op.kv.values);
+  if (op.route == AttentionRoute::whole) {
+    return dispatch(commands, routes[0], {step, q, keys, values, gpu::read_write(op.y)});
+  }
   TRY(dispatch(commands, routes[0],
-               {gpu::uniform(op.step), gpu::read(op.q), gpu::read(op.kv.keys),
-                gpu::read(op.kv.values), gpu::read_write(split ? op.partials : op.y)}));
-  if (!split) return {};
-  return dispatch(commands, routes[1],
-                  {gpu::uniform(op.step), gpu::read(op.partials), gpu::read_write(op.y)});
+               {step, q, keys, values, gpu::read(op.rope ? op.rope->q_norm : op.q),
+                gpu::read(op.rope ? op.rope->angles : op.q), gpu::read_write(op.partials)}));
+  return dispatch(commands, routes[1], {step, gpu::read(op.partials), gpu::read_write(op.y)});
 }
 
 }  // namespace tandem::ops

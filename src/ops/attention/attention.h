@@ -17,6 +17,14 @@ inline constexpr uint32_t split_keys = 64;
 
 enum class AttentionRoute { split, whole };
 
+// Turns queries as qkv_rope does, for layers that own no KV.
+struct QueryRope {
+  uint32_t rotated_pairs = 0;
+  float epsilon = 0;
+  gpu::View q_norm;  // [head_dim]
+  gpu::View angles;  // [positions][rotated_pairs] pairs (cos, sin): rope_angles in qkv_rope.h
+};
+
 struct Attention {
   uint32_t heads = 0;
   uint32_t kv_heads = 0;
@@ -26,7 +34,8 @@ struct Attention {
   uint32_t positions = 0;  // the context: no row's position reaches it
   AttentionRoute route = AttentionRoute::split;
   gpu::View step;
-  gpu::View q;  // [max_rows][heads][head_dim]
+  gpu::View q;                    // [max_rows][heads][head_dim]
+  std::optional<QueryRope> rope;  // route split: q is as its product leaves it
   KvCache kv;
   gpu::View partials;  // route split: scratch of attention_partials_bytes
   gpu::View y;         // [max_rows][heads * head_dim]

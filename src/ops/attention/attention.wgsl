@@ -1,11 +1,8 @@
-// Attention of one row's query heads over the KV cache, scale 1, softmax in f32.
-// Shapes: q [rows][HEADS][HEAD_DIM]; keys and values [SLOTS][KV_HEADS][HEAD_DIM] as f32 or as pairs
+// Attention of one row's query heads over the KV cache, scale 1, softmax in f32: the route `whole`.
+// Shapes: q and y [rows][HEADS][HEAD_DIM]; keys and values [SLOTS][KV_HEADS][HEAD_DIM] as f32 or as pairs
 // of f16, position p in slot p % SLOTS. A row sees keys p - WINDOW + 1 .. p (WINDOW 0: from 0), where
 // p is its position less LAG, in tiles of TILE keys that start at absolute multiples of TILE.
-// One workgroup computes QUERIES heads, all of one row and of one KV head. With SPLIT it walks one
-// tile, counted from the row's first, and y is scratch [rows][HEADS][SPLITS][HEAD_DIM + 2]: the
-// weighted sum of values, the largest score, the sum of weights. Otherwise it walks all tiles and y
-// is [rows][HEADS][HEAD_DIM].
+// One workgroup walks all tiles for QUERIES heads, all of one row and of one KV head.
 // Limits: HEAD_DIM a multiple of 8 and at most 2 * INVOCATIONS; QUERIES at most 4 and a divisor of
 // HEADS / KV_HEADS; QUERIES * HEAD_DIM at most 2048 (8 KiB of workgroup memory).
 
@@ -20,8 +17,6 @@ override SLOTS: u32;
 override KV_F16: bool;
 override TILE: u32;
 override QUERIES: u32;
-override SPLIT: bool;
-override SPLITS: u32;
 override INVOCATIONS: u32;
 override LANES: u32;  // invocations that share one product of a query and a key
 
@@ -81,24 +76,18 @@ fn value_pair(cached: u32, pair: u32) -> vec2<f32> {
 @compute @workgroup_size(INVOCATIONS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) invocation: u32) {
-  if (step.rows == 0u) {
-    return;
-  }
   let index = group.x + group.y * groups.x;
   let first_head = index % BLOCKS * QUERIES;
-  let row = index / BLOCKS % step.rows;
-  let split = index / BLOCKS / step.rows;
+  let row = index / BLOCKS;
+  if (row >= step.rows) {
+    return;
+  }
 
   let position = max(step.position + row, LAG) - LAG;
   let begin = select(0u, position + 1u - min(position + 1u, WINDOW), WINDOW > 0u);
   let end = position + 1u;
   let row_tile = begin / TILE;
-  let row_tiles = position / TILE + 1u - row_tile;
-  if (split >= select(1u, min(row_tiles, SPLITS), SPLIT)) {
-    return;
-  }
-  let first_tile = row_tile + split;
-  let tiles = select(row_tiles, 1u, SPLIT);
+  let tiles = position / TILE + 1u - row_tile;
   let kv_head = first_head / (HEADS / KV_HEADS);
 
   for (var i = invocation; i < QUERIES * QUADS; i += INVOCATIONS) {
@@ -115,7 +104,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     maximum[query] = LOWEST;
   }
 
-  for (var tile = first_tile; tile < first_tile + tiles; tile++) {
+  for (var tile = row_tile; tile < row_tile + tiles; tile++) {
     let tile_begin = tile * TILE;
     let key_begin = max(begin, tile_begin);
     let key_end = min(end, tile_begin + TILE);
@@ -186,14 +175,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   for (var query = 0u; query < QUERIES; query++) {
     let head = row * HEADS + first_head + query;
-    if (SPLIT) {
-      let at = (head * SPLITS + split) * (PAIRS + 1u);
-      y[at + invocation] = total[query];
-      if (invocation == 0u) {
-        y[at + PAIRS] = vec2<f32>(maximum[query], weight_sum[query]);
-      }
-    } else {
-      y[head * PAIRS + invocation] = total[query] / weight_sum[query];
-    }
+    y[head * PAIRS + invocation] = total[query] / weight_sum[query];
   }
 }

@@ -9,7 +9,8 @@
 namespace tandem::ops {
 namespace {
 
-constexpr uint32_t tile = 64;  // of linear_tiled.wgsl, both ways
+constexpr uint32_t tile = 64;          // of linear_tiled.wgsl, both ways
+constexpr uint32_t rows_per_lane = 4;  // of linear_row.wgsl
 
 uint32_t rows_per_output(Epilogue epilogue) { return epilogue == Epilogue::gelu_pair ? 2 : 1; }
 
@@ -21,20 +22,48 @@ uint32_t row_limit(const Linear& op) {
     case RowRoute::one:
       return std::min(op.max_rows, 1u);
     case RowRoute::few:
-      return std::min(op.max_rows, 4u);
+      return std::min(op.max_rows, op.few_rows);
     case RowRoute::many:
       break;
   }
   return op.max_rows;
 }
 
-// How many lanes of linear_row.wgsl share a weight row: a number from 8 to 32 that shares its units
-// evenly, if there is one. A processor runs one invocation after another: more of them only cost.
-uint32_t lanes_for(uint32_t columns, const gpu::AdapterInfo& adapter) {
-  if (adapter.software) return 1;
-  const auto units = static_cast<uint32_t>(div_up(columns, spec::block_columns));
-  const uint32_t even_lanes = units & -units;
-  return std::min(std::bit_floor(units), std::clamp(even_lanes, 8u, 32u));
+// How linear_row.wgsl cuts a matrix.
+struct Tiling {
+  uint32_t lanes = 1;
+  uint32_t workgroup = 64;
+  uint32_t ahead = 1;
+};
+
+// As many lanes as a large GPU runs at once, but no more than have pieces; of workgroups with many
+// lanes half as many, as their sums take longer. Measured on an H200 (docs/operators.md).
+Tiling tiling(const Linear& op, const gpu::AdapterInfo& adapter) {
+  constexpr uint32_t most_invocations = 256, most_ahead = 4, fewest_lanes = 16;
+  constexpr uint64_t in_flight = 200'000;
+  const auto pieces = static_cast<uint32_t>(div_up(op.weights.columns, 8));
+  const uint64_t groups = div_up(op.weights.rows, rows_per_lane);
+  Tiling tiling;
+  // A software adapter runs one invocation after another: more lanes only cost.
+  if (!adapter.software) {
+    const uint32_t most = std::min(std::bit_floor(pieces), most_invocations);
+    tiling.lanes = std::min(most, fewest_lanes);
+    while (2 * tiling.lanes <= most &&
+           groups * 2 * tiling.lanes <= (tiling.lanes < 64 ? in_flight : in_flight / 2)) {
+      tiling.lanes *= 2;
+    }
+  }
+  if (op.lanes != 0) tiling.lanes = op.lanes;
+  const uint32_t turns = (pieces + tiling.lanes - 1) / tiling.lanes;
+  tiling.ahead = std::min(turns, most_ahead);
+  while (turns % tiling.ahead != 0) --tiling.ahead;
+  if (op.ahead != 0) tiling.ahead = op.ahead;
+  tiling.workgroup = op.workgroup != 0 ? op.workgroup : std::max(64u, tiling.lanes);
+  return tiling;
+}
+
+bool is_power_of_two_up_to_256(uint32_t value) {
+  return std::has_single_bit(value) && value <= 256;
 }
 
 Result<void> check(const Linear& op) {
@@ -46,8 +75,17 @@ Result<void> check(const Linear& op) {
     return fail(ErrorCode::internal, "linear: no kernel for {} weights [{}, {}]",
                 spec::name(weights.type), weights.rows, weights.columns);
   }
-  if (op.lanes > 32 || (op.lanes & (op.lanes - 1)) != 0) {
-    return fail(ErrorCode::internal, "linear: {} lanes are no power of two up to 32", op.lanes);
+  if ((op.lanes != 0 && !is_power_of_two_up_to_256(op.lanes)) ||
+      (op.workgroup != 0 && !is_power_of_two_up_to_256(op.workgroup)) ||
+      (op.workgroup != 0 && op.lanes > op.workgroup)) {
+    return fail(ErrorCode::internal,
+                "linear: {} lanes in workgroups of {} are no powers of two up to 256", op.lanes,
+                op.workgroup);
+  }
+  if (op.ahead > 4)
+    return fail(ErrorCode::internal, "linear: {} pieces ahead are more than 4", op.ahead);
+  if (op.few_rows < 2 || op.few_rows > 4) {
+    return fail(ErrorCode::internal, "linear: few rows are 2 to 4, not {}", op.few_rows);
   }
   if (op.epilogue == Epilogue::softcap && !(op.softcap > 0)) {
     return fail(ErrorCode::internal, "linear: a softcap of {} is not positive", op.softcap);
@@ -122,14 +160,14 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
             {div_up(part.rows, tile), tile, 0},
             traffic(op, part.rows)};
   }
-  constexpr uint32_t workgroup = 64;
-  const uint32_t lanes = op.lanes != 0 ? op.lanes : lanes_for(columns, adapter);
-  constants.insert(constants.end(), {{"M", op.rows == RowRoute::one ? 1.0 : 4.0},
+  const auto [lanes, workgroup, ahead] = tiling(op, adapter);
+  constants.insert(constants.end(), {{"M", op.rows == RowRoute::one ? 1.0 : op.few_rows},
                                      {"LANES", double(lanes)},
-                                     {"WORKGROUP", workgroup}});
+                                     {"WORKGROUP", double(workgroup)},
+                                     {"AHEAD", double(ahead)}});
   return {"linear_row",
           std::move(constants),
-          {div_up(part.rows, workgroup / lanes), 0, 0},
+          {div_up(part.rows, rows_per_lane * workgroup / lanes), 0, 0},
           traffic(op, part.rows)};
 }
 

@@ -18,7 +18,7 @@ std::string_view name(Epilogue epilogue);
 
 enum class RowRoute {
   one,   // 1 row
-  few,   // 1 to 4 rows
+  few,   // 1 to `few_rows` rows
   many,  // any number of rows
 };
 
@@ -27,8 +27,10 @@ struct Linear {
   Epilogue epilogue = Epilogue::none;
   RowRoute rows = RowRoute::one;
   float softcap = 0;
-  uint32_t lanes = 0;  // that share a weight row in `one` and `few`, a power of two up to 32; 0: as
-                       // suits the shape and the adapter
+  uint32_t few_rows = 4;   // 2 to 4
+  uint32_t lanes = 0;      // that share a weight row in `one` and `few`, and
+  uint32_t workgroup = 0;  // invocations: powers of two up to 256, and
+  uint32_t ahead = 0;  // how many pieces they read ahead, up to 4; 0: as suits shape and adapter
   gpu::View step;
   gpu::View x;      // [max_rows][weights.columns]
   gpu::View times;  // gelu_times: [max_rows][weights.rows]
@@ -49,7 +51,7 @@ class RowCheck {
   RowCheck& operator=(RowCheck&&) noexcept;
   ~RowCheck();
 
-  // Whether row r of a 1-, 2-, 3- and 4-row product has the same bits in all; said once. Goes on
+  // Whether row r of a product of 1 to `few_rows` rows has the same bits in all; said once. Goes on
   // with the check, and says nothing while the device is not done, but for `wait`.
   Result<std::optional<bool>> identical(bool wait);
 

@@ -11,8 +11,7 @@ namespace {
 
 // Two workgroups show how a pipeline computes a row.
 constexpr uint64_t checked_groups = 2;
-constexpr uint64_t most_rows_per_group = 256;
-constexpr uint32_t most_rows = 4;  // of x
+constexpr uint64_t most_rows_per_group = 1024;
 
 // A fixed sequence of values in [-1, 1).
 class Values {

@@ -1,16 +1,19 @@
-// Matrix product for few rows, with its epilogue (linear.h): M = 1 is the route `one`, M = 4 the
+// Matrix product for few rows, with its epilogue (linear.h): M = 1 is the route `one`, M = 2 to 4 the
 // route `few`.
 //   weights, scales  planes of [ROWS, COLUMNS] (spec/layout.h); f16, f32: scales is not used
 //   x [rows][COLUMNS], times and y [rows][Y_STRIDE], from element Y_OFFSET on
-// One workgroup computes WORKGROUP / LANES weight rows for all rows of x. The LANES invocations of a
-// weight row take its units of 32 columns in turn, each summing in f32; a tree in workgroup memory
-// adds the lanes up. Nothing of this order depends on M or on the live rows, so that a row has the
-// same bits in both routes.
-// Limits: LANES and WORKGROUP are powers of two, LANES <= WORKGROUP <= 256; COLUMNS % 4 == 0, f16:
-// % 8; gelu_pair: ROWS is even and 2 * LANES <= WORKGROUP.
+// A lane multiplies four weight rows at once, so that what it reads of x serves all four; LANES of them
+// take the pieces of eight columns of these rows in turn, each summing in f32, and a tree in workgroup
+// memory adds the lanes up. They read AHEAD pieces before they use the first. One workgroup computes
+// 4 * WORKGROUP / LANES weight rows for all rows of x. Nothing of this order depends on M or on the
+// live rows, so that a row has the same bits in both routes.
+// Limits: LANES and WORKGROUP are powers of two, LANES <= WORKGROUP <= 256; AHEAD <= 4;
+// COLUMNS % 4 == 0, f16: % 8, q4_0 and q8_0: % 32; gelu_pair: ROWS is even. M * WORKGROUP * 16 bytes
+// of workgroup memory.
 
 //#include step.wgsl
-//#include weight_units.wgsl
+//#include gelu.wgsl
+//#include weight_pieces.wgsl
 
 override TYPE: u32;
 override EPILOGUE: u32;
@@ -18,6 +21,7 @@ override M: u32;
 override ROWS: u32;
 override COLUMNS: u32;
 override LANES: u32;
+override AHEAD: u32;
 override WORKGROUP: u32;
 override Y_STRIDE: u32;
 override Y_OFFSET: u32;
@@ -29,30 +33,52 @@ const gelu_times = 2u;
 const softcap = 3u;
 
 @group(0) @binding(0) var<uniform> step: Step;
-@group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> weights: array<u32>;
 @group(0) @binding(2) var<storage, read> scales: array<u32>;
 @group(0) @binding(3) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> times: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 
-// The lanes' sums, one component for each row of x.
-var<workgroup> sums: array<vec4<f32>, WORKGROUP>;
+override SUMS = M * WORKGROUP;
 
-// The product with 32 elements of x from x[quad] on. Written out, since an array that is indexed by
-// a variable may not stay in registers.
-fn unit_product(w: Unit, quad: u32) -> vec4<f32> {
-  var sum = w[0] * x[quad];
-  sum = fma(w[1], x[quad + 1u], sum);
-  sum = fma(w[2], x[quad + 2u], sum);
-  sum = fma(w[3], x[quad + 3u], sum);
-  sum = fma(w[4], x[quad + 4u], sum);
-  sum = fma(w[5], x[quad + 5u], sum);
-  sum = fma(w[6], x[quad + 6u], sum);
-  return fma(w[7], x[quad + 7u], sum);
+// The lanes' sums of their four weight rows, [M][WORKGROUP].
+var<workgroup> sums: array<vec4<f32>, SUMS>;
+
+fn second_quad(row: u32, quad: u32) -> vec4<f32> {
+  if (COLUMNS % 8u != 0u && quad >= COLUMNS / 4u) {
+    return vec4<f32>();
+  }
+  return x[row + quad];
 }
 
-fn total(v: vec4<f32>) -> f32 {
-  return (v.x + v.y) + (v.z + v.w);
+fn product(w: Piece, row: u32, quads: vec2<u32>) -> vec4<f32> {
+  return piece_product(w, x[row + quads.x], second_quad(row, quads.y));
+}
+
+// What a lane has of the products of its four weight rows with each row of x.
+struct Sums {
+  row0: vec4<f32>,
+  row1: vec4<f32>,
+  row2: vec4<f32>,
+  row3: vec4<f32>,
+}
+
+fn add(before: Sums, ahead: Ahead, rows: vec4<u32>, piece: u32, x_rows: vec4<u32>) -> Sums {
+  let w = piece_weights(ahead, rows, piece);
+  let scale = piece_scale(ahead, rows, piece);
+  let quads = piece_quads(piece);
+  var sum = before;
+  sum.row0 = fma(scale, product(w, x_rows.x, quads), sum.row0);
+  if (M > 1u) {
+    sum.row1 = fma(scale, product(w, x_rows.y, quads), sum.row1);
+  }
+  if (M > 2u) {
+    sum.row2 = fma(scale, product(w, x_rows.z, quads), sum.row2);
+  }
+  if (M > 3u) {
+    sum.row3 = fma(scale, product(w, x_rows.w, quads), sum.row3);
+  }
+  return sum;
 }
 
 // What is not finite stays so, for the host to notice: a clamp would hide it.
@@ -63,59 +89,72 @@ fn capped(v: f32) -> f32 {
   return SOFTCAP * tanh(clamp(v / SOFTCAP, -15.0, 15.0));
 }
 
-// Beyond +-8 gelu(v) is v or 0 in f32. The clamp keeps tanh's argument where no implementation
-// overflows.
-fn gelu(v: f32) -> f32 {
-  let c = clamp(v, -8.0, 8.0);
-  return 0.5 * v * (1.0 + tanh(0.7978845608 * (c + 0.044715 * c * c * c)));
-}
-
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
         @builtin(num_workgroups) workgroups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
-  let rows_per_group = WORKGROUP / LANES;
+  let rows_per_group = 4u * WORKGROUP / LANES;
   let first_row = (workgroup.x + workgroup.y * workgroups.x) * rows_per_group;
   if (first_row >= ROWS || step.rows == 0u) {
     return;
   }
   let lane = local % LANES;
-  let row = min(first_row + local / LANES, ROWS - 1u);
+  let rows = min(vec4<u32>(first_row + local / LANES * 4u) + vec4<u32>(0u, 1u, 2u, 3u),
+                 vec4<u32>(ROWS - 1u));
   // Where the rows of x begin; those that are not live repeat the last one.
   let x_rows = min(vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(step.rows - 1u)) * (COLUMNS / 4u);
 
-  var sum0 = vec4<f32>();
-  var sum1 = vec4<f32>();
-  var sum2 = vec4<f32>();
-  var sum3 = vec4<f32>();
-  for (var unit = lane; unit < COLUMNS / 32u; unit += LANES) {
-    let w = unit_weights(row, unit);
-    let scale = unit_scale(row, unit);
-    let quads = x_rows + 8u * unit;
-    sum0 = fma(scale, unit_product(w, quads.x), sum0);
-    if (M > 1u) {
-      sum1 = fma(scale, unit_product(w, quads.y), sum1);
-      sum2 = fma(scale, unit_product(w, quads.z), sum2);
-      sum3 = fma(scale, unit_product(w, quads.w), sum3);
+  var of_x = Sums();
+  for (var turn = 0u; turn < PIECES; turn += LANES * AHEAD) {
+    let first = turn + lane;
+    let ahead0 = read_ahead(rows, first);
+    var ahead1: Ahead;
+    var ahead2: Ahead;
+    var ahead3: Ahead;
+    if (AHEAD > 1u) {
+      ahead1 = read_ahead(rows, first + LANES);
     }
-  }
-  // Float rows may end in a part of a unit.
-  for (var quad = COLUMNS / 32u * 8u + lane; quad < COLUMNS / 4u; quad += LANES) {
-    let w = floats(row * COLUMNS + 4u * quad);
-    let quads = x_rows + quad;
-    sum0 = fma(w, x[quads.x], sum0);
-    if (M > 1u) {
-      sum1 = fma(w, x[quads.y], sum1);
-      sum2 = fma(w, x[quads.z], sum2);
-      sum3 = fma(w, x[quads.w], sum3);
+    if (AHEAD > 2u) {
+      ahead2 = read_ahead(rows, first + 2u * LANES);
+    }
+    if (AHEAD > 3u) {
+      ahead3 = read_ahead(rows, first + 3u * LANES);
+    }
+    of_x = add(of_x, ahead0, rows, first, x_rows);
+    if (AHEAD > 1u) {
+      of_x = add(of_x, ahead1, rows, first + LANES, x_rows);
+    }
+    if (AHEAD > 2u) {
+      of_x = add(of_x, ahead2, rows, first + 2u * LANES, x_rows);
+    }
+    if (AHEAD > 3u) {
+      of_x = add(of_x, ahead3, rows, first + 3u * LANES, x_rows);
     }
   }
 
-  sums[local] = vec4<f32>(total(sum0), total(sum1), total(sum2), total(sum3));
-  for (var distance = LANES / 2u; distance > 0u; distance /= 2u) {
+  sums[local] = of_x.row0;
+  if (M > 1u) {
+    sums[WORKGROUP + local] = of_x.row1;
+  }
+  if (M > 2u) {
+    sums[2u * WORKGROUP + local] = of_x.row2;
+  }
+  if (M > 3u) {
+    sums[3u * WORKGROUP + local] = of_x.row3;
+  }
+  // Four sums become one in each turn.
+  for (var left = LANES; left > 1u; left /= 4u) {
+    let distance = max(left / 4u, 1u);
     workgroupBarrier();
     if (lane < distance) {
-      sums[local] = sums[local] + sums[local + distance];
+      for (var m = 0u; m < M; m++) {
+        let i = m * WORKGROUP + local;
+        var sum = sums[i] + sums[i + distance];
+        if (left > 2u) {
+          sum += sums[i + 2u * distance] + sums[i + 3u * distance];
+        }
+        sums[i] = sum;
+      }
     }
   }
   workgroupBarrier();
@@ -128,11 +167,12 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
     if (m >= step.rows || output >= ROWS / rows_per_output) {
       continue;
     }
-    let first_lane = i % outputs * rows_per_output * LANES;
-    let v = sums[first_lane][m];
+    let row = i % outputs * rows_per_output;
+    let four = sums[m * WORKGROUP + row / 4u * LANES];
+    let v = four[row % 4u];
     let to = m * Y_STRIDE + Y_OFFSET + output;
     if (EPILOGUE == gelu_pair) {
-      y[to] = gelu(v) * sums[first_lane + LANES][m];
+      y[to] = gelu(v) * four[row % 4u + 1u];
     } else if (EPILOGUE == gelu_times) {
       y[to] = gelu(v) * times[to];
     } else if (EPILOGUE == softcap) {

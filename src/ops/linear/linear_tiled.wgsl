@@ -7,6 +7,7 @@
 // Limits: COLUMNS % 4 == 0; gelu_pair: ROWS is even. 8 KiB of workgroup memory.
 
 //#include step.wgsl
+//#include gelu.wgsl
 //#include weight_quads.wgsl
 
 override TYPE: u32;
@@ -63,13 +64,6 @@ fn capped(v: f32) -> f32 {
     return v;
   }
   return SOFTCAP * tanh(clamp(v / SOFTCAP, -15.0, 15.0));
-}
-
-// Beyond +-8 gelu(v) is v or 0 in f32. The clamp keeps tanh's argument where no implementation
-// overflows.
-fn gelu(v: f32) -> f32 {
-  let c = clamp(v, -8.0, 8.0);
-  return 0.5 * v * (1.0 + tanh(0.7978845608 * (c + 0.044715 * c * c * c)));
 }
 
 fn finish(v: f32, to: u32) -> f32 {

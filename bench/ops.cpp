@@ -1,0 +1,251 @@
+// How long operators of decode take at a model's shapes, with kernels cut in different ways:
+//   bench_ops [ADAPTER] [FILTER]
+// Each figure is the time of one dispatch among many in one pass, as decode runs them. Weights are
+// read from copies in turn, so that no cache holds them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/add_norm/add_norm.h"
+#include "ops/attention/attention.h"
+#include "ops/linear/linear.h"
+
+namespace {
+
+using namespace tandem;
+
+constexpr uint32_t repetitions = 5;
+constexpr uint64_t spread_bytes = 256 << 20;  // of copies of a matrix
+
+template <class T>
+T value(Result<T> result) {
+  if (result) return std::move(*result);
+  fmt::print(stderr, "{}\n", result.error().message);
+  std::exit(1);
+}
+void succeed(const Result<void>& result) {
+  if (result) return;
+  fmt::print(stderr, "{}\n", result.error().message);
+  std::exit(1);
+}
+
+class Bench {
+ public:
+  Bench(const std::string& adapter, bool checks, std::string filter)
+      : device_(value(gpu::Device::open({.adapter = adapter, .bounds_checks = checks}))),
+        filter_(std::move(filter)) {}
+
+  gpu::Device& device() { return *device_; }
+  bool wants(std::string_view name) const { return name.find(filter_) != std::string_view::npos; }
+
+  gpu::View buffer(uint64_t bytes) {
+    buffers_.push_back(value(device_->make_buffer(bytes, "bench")));
+    return buffers_.back().view();
+  }
+  // The step of `rows` rows at `position`.
+  gpu::View step(uint32_t rows, uint32_t position) {
+    const gpu::View view = buffer(sizeof(ops::Step));
+    const ops::Step step{.position = position, .rows = rows};
+    succeed(device_->write(view, std::as_bytes(std::span(&step, 1))));
+    return view;
+  }
+  void clear() { buffers_.clear(); }
+
+  gpu::Readback submit(
+      const std::vector<std::pair<std::reference_wrapper<const gpu::CommandList>, gpu::Extent>>&
+          lists,
+      gpu::Passes passes) {
+    gpu::Submission submission{.items = {}, .read_back = {}, .passes = passes};
+    for (const auto& [list, extent] : lists) submission.items.push_back({&list.get(), extent});
+    return value(device_->submit(submission));
+  }
+
+  // Microseconds of one of the list's dispatches: the least of some runs. Work ahead of it keeps
+  // the GPU busy until all is submitted; the times are the GPU's own, of marks before and after.
+  double time(const gpu::CommandList& commands, gpu::Extent extent) {
+    const uint32_t lists = 1 + 200 / commands.dispatch_count();
+    double best = 1e30;
+    // Compiling leaves the GPU idle, and its clocks low.
+    succeed(device_->finish_kernels());
+    for (uint32_t i = 0; i < 8; ++i)
+      submit({{std::cref(*ahead_), {}}}, gpu::Passes::one_per_submission);
+    for (uint32_t i = 0; i < repetitions; ++i) {
+      submit({{std::cref(*ahead_), {}}}, gpu::Passes::one_per_submission);
+      const gpu::Readback begin = submit({{std::cref(*mark_), {}}}, gpu::Passes::timed);
+      submit(std::vector(lists, std::pair(std::cref(commands), extent)),
+             gpu::Passes::one_per_submission);
+      const gpu::Readback end = submit({{std::cref(*mark_), {}}}, gpu::Passes::timed);
+      succeed(device_->wait(end));
+      const uint64_t took = value(end.times())[0].begin_ns - value(begin.times())[0].end_ns;
+      best = std::min(best, double(took) / 1e3 / lists / commands.dispatch_count());
+    }
+    return best;
+  }
+  void prepare() {
+    kept_.push_back(value(device_->make_buffer(uint64_t{262144} * 1536 / 2, "ahead")));
+    kept_.push_back(value(device_->make_buffer(uint64_t{262144} * 1536 / 16, "ahead")));
+    kept_.push_back(value(device_->make_buffer(1 << 20, "ahead")));
+    kept_.push_back(value(device_->make_buffer(1 << 20, "ahead")));
+    kept_.push_back(value(device_->make_buffer(sizeof(ops::Step), "ahead")));
+    const ops::Step step{.rows = 1};
+    succeed(device_->write(kept_[4].view(), std::as_bytes(std::span(&step, 1))));
+    ops::Linear op{.weights = {spec::WeightType::q4_0,
+                               262144,
+                               1536,
+                               {{0, 262144, kept_[0].view(), kept_[1].view()}}},
+                   .step = kept_[4].view(),
+                   .x = kept_[2].view(),
+                   .y = kept_[3].view(),
+                   .max_rows = 1};
+    ahead_.emplace(*device_);
+    for (int i = 0; i < 20; ++i) succeed(ops::record(*ahead_, op));
+    op.weights = op.weights.first_rows(64);
+    mark_.emplace(*device_);
+    succeed(ops::record(*mark_, op));
+    // Until the clocks are up.
+    const auto start = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(300)) {
+      succeed(device_->wait(submit({{std::cref(*ahead_), {}}}, gpu::Passes::timed)));
+    }
+  }
+
+  double linear(uint32_t rows, uint32_t columns, ops::Epilogue epilogue, uint32_t m, uint32_t lanes,
+                uint32_t workgroup, uint32_t ahead) {
+    clear();
+    const uint64_t bytes = uint64_t{rows} * columns / 2;
+    const auto copies = static_cast<uint32_t>(std::clamp<uint64_t>(spread_bytes / bytes, 1, 64));
+    gpu::CommandList commands(*device_);
+    const gpu::View x = buffer(uint64_t{4} * m * columns);
+    const gpu::View times = buffer(uint64_t{4} * m * rows);
+    const gpu::View y = buffer(uint64_t{4} * m * rows);
+    const gpu::View at = step(m, 0);
+    for (uint32_t i = 0; i < copies; ++i) {
+      ops::Linear op{.weights = {spec::WeightType::q4_0,
+                                 rows,
+                                 columns,
+                                 {{0, rows, buffer(bytes), buffer(bytes / 8)}}},
+                     .epilogue = epilogue,
+                     .rows = m == 1 ? ops::RowRoute::one : ops::RowRoute::few,
+                     .softcap = 30,
+                     .few_rows = std::max(m, 2u),
+                     .lanes = lanes,
+                     .workgroup = workgroup,
+                     .ahead = ahead,
+                     .step = at,
+                     .x = x,
+                     .times = times,
+                     .y = y,
+                     .max_rows = m};
+      succeed(ops::record(commands, op));
+    }
+    return time(commands, {.rows = m});
+  }
+
+  double attention(uint32_t heads, uint32_t head_dim, uint32_t window, uint32_t position,
+                   uint32_t m) {
+    clear();
+    const uint32_t slots = window == 0 ? 8960 : window + 64;
+    gpu::CommandList commands(*device_);
+    ops::Attention op{.heads = heads,
+                      .kv_heads = 1,
+                      .head_dim = head_dim,
+                      .window = window,
+                      .positions = 8960,
+                      .step = step(m, position),
+                      .q = buffer(uint64_t{4} * m * heads * head_dim),
+                      .kv = {ops::KvType::f16, slots, buffer(uint64_t{2} * slots * head_dim),
+                             buffer(uint64_t{2} * slots * head_dim)},
+                      .y = buffer(uint64_t{4} * m * heads * head_dim),
+                      .max_rows = m};
+    op.partials = buffer(ops::attention_partials_bytes(op));
+    for (uint32_t i = 0; i < 4; ++i) succeed(ops::record(commands, op));
+    return 2 * time(commands, {.rows = m, .positions = position + m});
+  }
+
+  double add_norm(uint32_t columns, uint32_t m) {
+    clear();
+    gpu::CommandList commands(*device_);
+    const uint64_t bytes = uint64_t{4} * m * columns;
+    const ops::AddNorm op{.columns = columns,
+                          .epsilon = 1e-6f,
+                          .step = step(m, 0),
+                          .x = buffer(bytes),
+                          .weight = buffer(uint64_t{4} * columns),
+                          .scalar = {},
+                          .h = buffer(bytes),
+                          .next_weight = buffer(uint64_t{4} * columns),
+                          .y = buffer(bytes),
+                          .max_rows = m};
+    for (uint32_t i = 0; i < 4; ++i) succeed(ops::record(commands, op));
+    return time(commands, {.rows = m});
+  }
+
+ private:
+  std::unique_ptr<gpu::Device> device_;
+  std::string filter_;
+  std::vector<gpu::Buffer> buffers_;
+  std::vector<gpu::Buffer> kept_;
+  std::optional<gpu::CommandList> ahead_;
+  std::optional<gpu::CommandList> mark_;
+};
+
+struct Shape {
+  uint32_t rows;
+  uint32_t columns;
+  ops::Epilogue epilogue;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string adapter = argc > 1 ? argv[1] : "";
+  const std::string filter = argc > 2 ? argv[2] : "";
+  const bool checks = argc > 3;
+  Bench bench(adapter, checks, filter);
+  fmt::print("{}\n", bench.device().info().name);
+  bench.prepare();
+  const Shape shapes[] = {
+      {2560, 1536, ops::Epilogue::none},       {2048, 1536, ops::Epilogue::none},
+      {5120, 1536, ops::Epilogue::none},       {1536, 2048, ops::Epilogue::none},
+      {1536, 4096, ops::Epilogue::none},       {12288, 1536, ops::Epilogue::gelu_pair},
+      {24576, 1536, ops::Epilogue::gelu_pair}, {1536, 6144, ops::Epilogue::none},
+      {1536, 12288, ops::Epilogue::none},      {256, 1536, ops::Epilogue::gelu_times},
+      {1536, 256, ops::Epilogue::none},        {8960, 1536, ops::Epilogue::none},
+      {262144, 1536, ops::Epilogue::softcap}};
+  for (const auto& [rows, columns, epilogue] : shapes) {
+    const std::string name = fmt::format("linear {}x{} {}", rows, columns, ops::name(epilogue));
+    if (!bench.wants(name)) continue;
+    const uint32_t pieces = columns / 8;
+    for (uint32_t lanes : {16u, 32u, 64u, 128u, 256u}) {
+      const uint32_t turns = (pieces + lanes - 1) / lanes;
+      if (lanes > pieces || turns > 12) continue;
+      for (uint32_t ahead : {1u, 2u, 3u, 4u}) {
+        if (ahead > turns || turns % ahead != 0) continue;
+        fmt::print("{:<34} lanes {:>3} ahead {}", name, lanes, ahead);
+        for (uint32_t m : {1u, 3u}) {
+          const double us =
+              bench.linear(rows, columns, epilogue, m, lanes, std::max(lanes, 64u), ahead);
+          fmt::print("   m={} {:>8.2f} us {:>7.0f} GB/s", m, us,
+                     rows * double(columns) * 0.5625 / us / 1e3);
+        }
+        fmt::print("\n");
+        std::fflush(stdout);
+      }
+    }
+  }
+  for (uint32_t m : {1u, 3u}) {
+    for (uint32_t position : {512u, 2048u, 8192u}) {
+      fmt::print("attention sliding at {}, m={}: {:.2f} us; full: {:.2f} us\n", position, m,
+                 bench.attention(8, 256, 512, position, m),
+                 bench.attention(8, 512, 0, position, m));
+    }
+    fmt::print("add_norm 1536, m={}: {:.2f} us\n", m, bench.add_norm(1536, m));
+    std::fflush(stdout);
+  }
+}

@@ -1,0 +1,95 @@
+// The gate of the per-layer input before the MLP's branch is added (per_layer_gate.h): with
+//   s = 1 / sqrt(mean(delta[row]^2) + EPSILON)
+//   y[row][o] = gelu((W h[row])[o] + s (W (delta[row] * weight))[o]) * times[row][o]
+//   weights, scales  planes of W [ROWS, COLUMNS] (spec/layout.h); f16, f32: scales is not used
+//   h and delta [rows][COLUMNS], weight [COLUMNS], times and y [rows][ROWS]
+// LANES invocations take the pieces of four weight rows in turn; a tree in workgroup memory adds up their
+// products and the squares of delta. One workgroup computes 256 / LANES weight rows for one row.
+// Limits: LANES a power of two up to 64; COLUMNS % 32 == 0.
+
+//#include step.wgsl
+//#include gelu.wgsl
+//#include weight_pieces.wgsl
+
+override TYPE: u32;
+override ROWS: u32;
+override COLUMNS: u32;
+override LANES: u32;
+override EPSILON: f32;
+
+override AHEAD = 1u;
+
+const invocations = 64u;
+
+@group(0) @binding(0) var<uniform> step: Step;
+@group(0) @binding(1) var<storage, read> weights: array<u32>;
+@group(0) @binding(2) var<storage, read> scales: array<u32>;
+@group(0) @binding(3) var<storage, read> h: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> delta: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> weight: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read> times: array<f32>;
+@group(0) @binding(7) var<storage, read_write> y: array<f32>;
+
+// Of the lanes: the products with h, those with the weighted delta, and delta's squares.
+var<workgroup> h_sums: array<vec4<f32>, invocations>;
+var<workgroup> delta_sums: array<vec4<f32>, invocations>;
+var<workgroup> squares: array<f32, invocations>;
+
+@compute @workgroup_size(invocations)
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
+        @builtin(num_workgroups) workgroups: vec3<u32>,
+        @builtin(local_invocation_index) local: u32) {
+  let rows_per_group = 4u * invocations / LANES;
+  let groups = (ROWS + rows_per_group - 1u) / rows_per_group;
+  let index = workgroup.x + workgroup.y * workgroups.x;
+  let row = index / groups;
+  if (row >= step.rows) {
+    return;
+  }
+  let first_row = index % groups * rows_per_group;
+  let lane = local % LANES;
+  let rows = min(vec4<u32>(first_row + local / LANES * 4u) + vec4<u32>(0u, 1u, 2u, 3u),
+                 vec4<u32>(ROWS - 1u));
+  let base = row * (COLUMNS / 4u);
+
+  var h_sum = vec4<f32>();
+  var delta_sum = vec4<f32>();
+  var square = vec4<f32>();
+  for (var turn = 0u; turn < PIECES; turn += LANES) {
+    let piece = turn + lane;
+    let ahead = read_ahead(rows, piece);
+    let quads = piece_quads(piece);
+    let a = delta[base + quads.x];
+    let b = delta[base + quads.y];
+    let w = piece_weights(ahead, rows, piece);
+    let scale = piece_scale(ahead, rows, piece);
+    h_sum = fma(scale, piece_product(w, h[base + quads.x], h[base + quads.y]), h_sum);
+    delta_sum = fma(scale, piece_product(w, a * weight[quads.x], b * weight[quads.y]), delta_sum);
+    if (piece < PIECES) {
+      square = fma(a, a, fma(b, b, square));
+    }
+  }
+  h_sums[local] = h_sum;
+  delta_sums[local] = delta_sum;
+  squares[local] = (square.x + square.y) + (square.z + square.w);
+  for (var distance = LANES / 2u; distance > 0u; distance /= 2u) {
+    workgroupBarrier();
+    if (lane < distance) {
+      h_sums[local] = h_sums[local] + h_sums[local + distance];
+      delta_sums[local] = delta_sums[local] + delta_sums[local + distance];
+      squares[local] = squares[local] + squares[local + distance];
+    }
+  }
+  workgroupBarrier();
+
+  for (var i = local; i < rows_per_group; i += invocations) {
+    let output = first_row + i;
+    if (output >= ROWS) {
+      continue;
+    }
+    let at = i / 4u * LANES;
+    let scale = inverseSqrt(squares[at] / f32(COLUMNS) + EPSILON);
+    let v = fma(delta_sums[at][i % 4u], scale, h_sums[at][i % 4u]);
+    y[row * ROWS + output] = gelu(v) * times[row * ROWS + output];
+  }
+}
