@@ -118,7 +118,7 @@ struct RowCheck::Part {
                      scales));
     const uint64_t row_bytes = uint64_t{std::max(outputs, columns)} * sizeof(float);
     const uint64_t fitting = device.info().limits.max_binding_bytes / row_bytes;
-    const auto rows = static_cast<uint32_t>(std::clamp<uint64_t>(fitting, 1, most_rows));
+    const auto rows = static_cast<uint32_t>(std::clamp<uint64_t>(fitting, 1, op.few_rows));
     Values random;
     std::vector<float> x(size_t{rows} * columns);
     for (float& value : x) value = random.next();
