@@ -10,6 +10,7 @@
 #include "artifact/manifest.h"
 #include "artifact/receipt.h"
 #include "artifact/safetensors.h"
+#include "exporter/gguf.h"
 #include "spec/config.h"
 #include "text/generation_config.h"
 #include "text/tokenizer.h"
@@ -83,6 +84,17 @@ Result<void> read_safetensors(std::string_view input) {
   return {};
 }
 
+Result<void> read_gguf(std::string_view input) {
+  const auto gguf = exporter::read_gguf(std::as_bytes(std::span(input)), "model.gguf");
+  if (!gguf) return tl::unexpected(gguf.error());
+  uint64_t end = 0;
+  for (const auto& tensor : gguf->tensors) {
+    require(tensor.offset >= end && tensor.bytes <= input.size() - tensor.offset);
+    end = tensor.offset + tensor.bytes;
+  }
+  return {};
+}
+
 Result<void> read_tokenizer(std::string_view input) {
   const auto table = text::compile_tokenizer(input, "tokenizer.json");
   if (!table) return tl::unexpected(table.error());
@@ -101,6 +113,7 @@ constexpr FuzzTarget targets[] = {
     {"assistant_config", read_assistant_config},
     {"config", read_config},
     {"generation_config", read_generation_config},
+    {"gguf", read_gguf},
     {"manifest", read_manifest},
     {"receipt", read_receipt},
     {"safetensors", read_safetensors},
