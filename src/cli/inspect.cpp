@@ -42,7 +42,7 @@ void print_layers(const spec::Config& config) {
     }
     if (indices.empty()) continue;
     const spec::Layer& layer = config.layers[indices.front()];
-    fmt::print("  {:<18} {} layers, head_dim {}, {} KV heads, RoPE on {} of {} pairs, theta {}{}\n",
+    fmt::print("  {:<18} {} layers, head_dim {}, {} KV heads, {} of {} pairs at theta {}{}\n",
                spec::name(kind), indices.size(), layer.head_dim, layer.kv_heads,
                layer.rope.rotated_pairs, layer.head_dim / 2, layer.rope.theta,
                kind == spec::LayerKind::sliding ? fmt::format(", window {}", config.window) : "");
