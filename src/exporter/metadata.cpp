@@ -4,6 +4,7 @@
 
 #include "artifact/verify.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "text/pieces.h"
 #include "text/tokenizer.h"
 
@@ -96,10 +97,11 @@ Result<artifact::Receipt> publish(Publication& publication, const Manifest& mani
   const std::string receipt_bytes = receipt_text(receipt);
   TRY(write_file(publication, artifact::manifest_file, manifest_bytes));
   TRY(write_file(publication, artifact::receipt_file, receipt_bytes));
-  TRY(publication.commit([&](const std::filesystem::path& folder) -> Result<void> {
+  const auto check = [&](const std::filesystem::path& folder) -> Result<void> {
     TRY(check_staged(folder, manifest_bytes, receipt_bytes, options));
     return check_cancel(options.cancel);
-  }));
+  };
+  TRY(publication.commit(check));
   return receipt;
 }
 
