@@ -79,8 +79,10 @@ function(tandem_web_module file factory kernels timing)
                            ${src}/model/target_sequence.cpp ${CMAKE_BINARY_DIR}/${kernels}_kernels.cpp)
   target_compile_definitions(${target} PRIVATE TANDEM_VERSION="${PROJECT_VERSION}" ${ARGN})
   target_link_libraries(${target} PRIVATE tandem_web)
+  # Debian's Emscripten finds its parser of JavaScript there, whatever node runs it.
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${file} SUFFIX .js
-                                             RUNTIME_OUTPUT_DIRECTORY ${TANDEM_WEB_OUTPUT})
+                                             RUNTIME_OUTPUT_DIRECTORY ${TANDEM_WEB_OUTPUT}
+                                             RULE_LAUNCH_LINK "${CMAKE_COMMAND} -E env NODE_PATH=/usr/share/nodejs")
   set(library ${src}/gpu/web.js ${src}/gpu/${timing}.js)
   set(api ${src}/web/engine.js)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS "${library};${api};${src}/web/load.js")

@@ -80,6 +80,17 @@ mergeInto(LibraryManager.library, {
       TandemGpu.wake(state);
     },
 
+    // Whether the device is lost. What a loss makes fail may fail before the loss is told.
+    isLost: (state) => Promise.race([
+      state.device.lost.then(() => true),
+      new Promise((resolve) => setTimeout(() => resolve(false), 100)),
+    ]),
+
+    /** The same of what was rejected: a loss is an event of its own. */
+    reportRejection: async (state, kind, number, error) => {
+      TandemGpu.report(state, kind, number, (await TandemGpu.isLost(state)) ? null : error);
+    },
+
     text: (pointer, bytes) => {
       pointer >>>= 0;
       return new TextDecoder().decode(HEAPU8.subarray(pointer, pointer + bytes));
@@ -132,6 +143,7 @@ mergeInto(LibraryManager.library, {
         staging.buffer.unmap();
         state.staging.push(staging);
       } catch (error) {
+        await TandemGpu.isLost(state);
         result = 2;
       }
       if (TandemGpu.open !== state) return;
@@ -155,7 +167,7 @@ mergeInto(LibraryManager.library, {
     const errors = [device.popErrorScope(), device.popErrorScope()];
     Promise.all(errors).then(
       (found) => TandemGpu.report(state, TandemGpu.BUFFER, number, found.find((error) => error)),
-      (error) => TandemGpu.report(state, TandemGpu.BUFFER, number, error),
+      (error) => TandemGpu.reportRejection(state, TandemGpu.BUFFER, number, error),
     );
   },
 
@@ -197,7 +209,7 @@ mergeInto(LibraryManager.library, {
         TandemGpu.report(state, TandemGpu.KERNEL, number, null);
       },
       (refused) => error.then((found) => found, () => null).then((found) => {
-        TandemGpu.report(state, TandemGpu.KERNEL, number, found || refused);
+        TandemGpu.reportRejection(state, TandemGpu.KERNEL, number, found || refused);
       }),
     );
   },

