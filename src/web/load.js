@@ -3,6 +3,9 @@
 
 const engineOptions = Module;
 Module = {};
+// Unused, as the wasm is found below. Without it Emscripten makes a URL beside the module's own, and throws where that
+// is a blob.
+Module['locateFile'] = (file) => file;
 
 Module['instantiateWasm'] = (imports, done) => {
   const name = _scriptDir.replace(/[?#].*$/, '').replace(/\.js$/, '.wasm');
