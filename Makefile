@@ -28,7 +28,7 @@ WEBGPU = -U 'TANDEM_WEBGPU_*' \
   $(if $(TANDEM_WEBGPU_LIBRARY),-DTANDEM_WEBGPU_LIBRARY="$(TANDEM_WEBGPU_LIBRARY)" \
                                 -DTANDEM_WEBGPU_INCLUDE="$(TANDEM_WEBGPU_INCLUDE)")
 
-.PHONY: help setup program demo release dev asan web web-check test test-long test-wgpu fuzz gemma-tokenizer format check-format clean
+.PHONY: help setup program demo release dev asan web web-check web-package web-demo test test-long test-wgpu fuzz gemma-tokenizer format check-format clean
 .NOTPARALLEL:
 
 help:
@@ -43,6 +43,8 @@ help:
 	@echo 'make dev           build/dev: program and tests, warnings are errors'
 	@echo 'make asan          build/asan: CPU-side tests with address and undefined-behaviour sanitizers'
 	@echo 'make web           build/web: the browser modules, and the release.json of models/atlas with them'
+	@echo 'make web-package   build/web-package: the npm package; build/web-site: the page that shows it'
+	@echo 'make web-demo      serves the page on localhost:8000'
 	@echo 'make web-check     builds them again elsewhere and compares every byte'
 	@echo 'make format        format the C++ sources; make check-format only looks'
 	@echo 'make clean         remove the builds; the downloaded library stays'
@@ -84,6 +86,12 @@ web: dev
 	build/dev/src/cli/tandem release models/atlas --web build/web -o build/web/release.json
 	tools/check_web.py build/web
 
+web-package: web
+	node web/build.mjs
+
+web-demo: web-package
+	tools/serve.py build/web-site
+
 # The same bytes from another folder.
 web-check: web
 	rm -rf build/web-again
@@ -92,10 +100,10 @@ web-check: web
 	tools/check_web.py build/web build/web-again/build/web
 	rm -rf build/web-again
 
-test: dev web
+test: dev web-package
 	$(CTEST) --test-dir build/dev -LE '^long$$'
 
-test-long: gemma-tokenizer dev web asan
+test-long: gemma-tokenizer dev web-package asan
 	$(CTEST) --test-dir build/dev
 	$(CTEST) --test-dir build/asan -L '^cpu$$'
 
@@ -123,4 +131,5 @@ check-format:
 	$(FORMAT) --dry-run --Werror
 
 clean:
-	rm -rf build/release build/dev build/asan build/fuzz build/wgpu-native build/web build/web-objects
+	rm -rf build/release build/dev build/asan build/fuzz build/wgpu-native build/web build/web-objects \
+	  build/web-package build/web-site

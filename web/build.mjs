@@ -10,14 +10,10 @@ const packageFolder = new URL('web-package/', build);
 const site = new URL('web-site/', build);
 
 const copy = (from, to) => cpSync(fileURLToPath(from), fileURLToPath(to), { recursive: true });
-const compile = project =>
+const compile = (project) =>
   execFileSync(
     process.execPath,
-    [
-      fileURLToPath(new URL('node_modules/typescript/bin/tsc', web)),
-      '-p',
-      fileURLToPath(new URL(project, web)),
-    ],
+    [fileURLToPath(new URL('node_modules/typescript/bin/tsc', web)), '-p', fileURLToPath(new URL(project, web))],
     { stdio: 'inherit' },
   );
 

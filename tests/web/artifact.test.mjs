@@ -27,7 +27,7 @@ beforeEach(() => {
 async function open(options = {}) {
   return new Artifact(openSource(`${server.origin}/m`), {
     cache: await openCache(),
-    warn: message => warnings.push(message),
+    warn: (message) => warnings.push(message),
     retry: { attempts: 0, pauseMs: 1 },
     ...options,
   });
@@ -45,7 +45,7 @@ const cached = async () => (await root.getDirectoryHandle('tandem-pieces')).entr
 
 test('the second load asks for nothing', async () => {
   assert.deepEqual(await loadAll(await open()), Buffer.from(shard));
-  assert.deepEqual([...(await cached()).keys()].sort(), ranges.map(range => range.sha256).sort());
+  assert.deepEqual([...(await cached()).keys()].sort(), ranges.map((range) => range.sha256).sort());
   server.requests.length = 0;
   assert.deepEqual(await loadAll(await open()), Buffer.from(shard));
   assert.equal(server.requests.length, 0);
@@ -61,9 +61,9 @@ test('a load that was interrupted goes on with the pieces that it has', async ()
 });
 
 for (const [what, damage] of [
-  ['zeros', bytes => bytes.fill(0)],
-  ['one changed bit', bytes => ((bytes[500] ^= 1), bytes)],
-  ['half of it', bytes => bytes.subarray(0, 500)],
+  ['zeros', (bytes) => bytes.fill(0)],
+  ['one changed bit', (bytes) => ((bytes[500] ^= 1), bytes)],
+  ['half of it', (bytes) => bytes.subarray(0, 500)],
   ['nothing', () => new Uint8Array(0)],
 ]) {
   test(`an entry that holds ${what} is fetched again`, async () => {
@@ -88,10 +88,10 @@ test('a full quota is one warning, and the load goes on', async () => {
 
 test('a damaged download is tried once more, then refused', async () => {
   let damaged = 1;
-  server.faults.change = (path, bytes) => (damaged-- > 0 ? bytes.map(byte => byte ^ 1) : bytes);
+  server.faults.change = (path, bytes) => (damaged-- > 0 ? bytes.map((byte) => byte ^ 1) : bytes);
   assert.deepEqual(await loadAll(await open(), [ranges[0]]), Buffer.from(shard.subarray(0, 1000)));
 
-  server.faults.change = (path, bytes) => bytes.map(byte => byte ^ 1);
+  server.faults.change = (path, bytes) => bytes.map((byte) => byte ^ 1);
   await assert.rejects(loadAll(await open(), [ranges[1]]), {
     code: 'hash_mismatch',
     message: new RegExp(`shard of .*expected sha256 ${ranges[1].sha256}, found`),
@@ -118,7 +118,7 @@ test('clearing the cache empties it, twice', async () => {
 });
 
 test('a manifest beyond all measure is refused', async () => {
-  const endless = () => new ReadableStream({ pull: c => c.enqueue(new Uint8Array(1 << 20)) });
+  const endless = () => new ReadableStream({ pull: (c) => c.enqueue(new Uint8Array(1 << 20)) });
   const artifact = new Artifact({
     name: 'endless',
     open: async () => endless(),

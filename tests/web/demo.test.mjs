@@ -60,7 +60,7 @@ test('there is no speed-up without a whole pair or without an accepted draft', (
 });
 
 test('times in steps of 100 us are told from exact ones', () => {
-  const times = (...ns) => ns.map(timeNs => ({ timeNs }));
+  const times = (...ns) => ns.map((timeNs) => ({ timeNs }));
   assert.ok(isQuantized(times(0, 100_000, 300_000)));
   assert.ok(!isQuantized(times(0, 100_000, 300_001)));
   assert.ok(!isQuantized(times(0, 100_000)));
@@ -71,11 +71,5 @@ test('an axis ends at 1, 2 or 5 times a power of ten', () => {
 });
 
 test('sizes have three digits and a unit', () => {
-  assert.deepEqual([0, 999, 1000, 12_345_678, 3.4e9].map(bytesText), [
-    '0 B',
-    '999 B',
-    '1.0 KB',
-    '12.3 MB',
-    '3.4 GB',
-  ]);
+  assert.deepEqual([0, 999, 1000, 12_345_678, 3.4e9].map(bytesText), ['0 B', '999 B', '1.0 KB', '12.3 MB', '3.4 GB']);
 });

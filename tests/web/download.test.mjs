@@ -19,7 +19,7 @@ beforeEach(() => {
   server.requests.length = 0;
 });
 
-const open = retry => new Download(openSource(`${server.origin}/model`), retry);
+const open = (retry) => new Download(openSource(`${server.origin}/model`), retry);
 const at = (offset, length) => file.subarray(offset, offset + length);
 
 test('ranges that follow each other come out of one request', async () => {

@@ -11,7 +11,7 @@ test('codes are those of include/tandem/error.h, in its order', async () => {
   const codes = /enum class ErrorCode \{([^}]*)\}/.exec(header)[1];
   assert.deepEqual(
     Object.keys(errorMeanings),
-    [...codes.matchAll(/^ *(\w+),/gm)].map(match => match[1]),
+    [...codes.matchAll(/^ *(\w+),/gm)].map((match) => match[1]),
   );
 });
 

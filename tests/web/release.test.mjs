@@ -7,13 +7,13 @@ import { load } from './support/package.mjs';
 const { checkFile, moduleFile, parseRelease } = await load('release.js');
 
 const hash = 'a'.repeat(64);
-const canonical = value => `${JSON.stringify(sorted(value), null, 2)}\n`;
+const canonical = (value) => `${JSON.stringify(sorted(value), null, 2)}\n`;
 function sorted(value) {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(
     Object.keys(value)
       .sort()
-      .map(key => [key, sorted(value[key])]),
+      .map((key) => [key, sorted(value[key])]),
   );
 }
 
@@ -27,7 +27,7 @@ function release() {
     js: bound(target, build, 'js'),
     wasm: bound(target, build, 'wasm'),
   });
-  const entry = target => ({
+  const entry = (target) => ({
     kernel_closure: hash,
     wall: module(target, 'wall'),
     profile: module(target, 'profile'),
@@ -51,31 +51,23 @@ test('a whole release is taken', () => {
 });
 
 for (const [what, code, change] of [
-  ['another schema', 'bad_value', r => (r.schema = 'tandem.artifact')],
-  ['a later version', 'bad_value', r => (r.schema_version = 2)],
-  ['a missing target', 'missing_key', r => delete r.targets.mtp],
-  ['a missing build', 'missing_key', r => delete r.targets.mtp.wall],
-  ['a missing file', 'missing_key', r => delete r.targets.plain.wall.wasm],
-  ['an extra file', 'unknown_key', r => (r.targets.plain.wall.map = r.targets.plain.wall.js)],
-  ['an extra target', 'unknown_key', r => (r.targets.other = r.targets.mtp)],
-  ['an extra key', 'unknown_key', r => (r.note = '')],
-  [
-    'swapped targets',
-    'bad_value',
-    r => ([r.targets.plain, r.targets.mtp] = [r.targets.mtp, r.targets.plain]),
-  ],
-  [
-    'a profile file in the wall build',
-    'bad_value',
-    r => (r.targets.mtp.wall = r.targets.mtp.profile),
-  ],
-  ['a hash in capitals', 'bad_value', r => (r.targets.mtp.wall.js.sha256 = hash.toUpperCase())],
-  ['no bytes', 'bad_value', r => (r.targets.mtp.wall.js.bytes = 0)],
-  ['bytes as text', 'bad_value', r => (r.targets.mtp.wall.js.bytes = '10')],
-  ['a file that leaves the folder', 'bad_value', r => (r.targets.mtp.wall.js.file = '../x.js')],
-  ['a number for the engine', 'wrong_type', r => (r.engine = 1)],
-  ['a list of targets', 'wrong_type', r => (r.targets = [])],
-  ['no artifact', 'bad_value', r => (r.artifact = null)],
+  ['another schema', 'bad_value', (r) => (r.schema = 'tandem.artifact')],
+  ['a later version', 'bad_value', (r) => (r.schema_version = 2)],
+  ['a missing target', 'missing_key', (r) => delete r.targets.mtp],
+  ['a missing build', 'missing_key', (r) => delete r.targets.mtp.wall],
+  ['a missing file', 'missing_key', (r) => delete r.targets.plain.wall.wasm],
+  ['an extra file', 'unknown_key', (r) => (r.targets.plain.wall.map = r.targets.plain.wall.js)],
+  ['an extra target', 'unknown_key', (r) => (r.targets.other = r.targets.mtp)],
+  ['an extra key', 'unknown_key', (r) => (r.note = '')],
+  ['swapped targets', 'bad_value', (r) => ([r.targets.plain, r.targets.mtp] = [r.targets.mtp, r.targets.plain])],
+  ['a profile file in the wall build', 'bad_value', (r) => (r.targets.mtp.wall = r.targets.mtp.profile)],
+  ['a hash in capitals', 'bad_value', (r) => (r.targets.mtp.wall.js.sha256 = hash.toUpperCase())],
+  ['no bytes', 'bad_value', (r) => (r.targets.mtp.wall.js.bytes = 0)],
+  ['bytes as text', 'bad_value', (r) => (r.targets.mtp.wall.js.bytes = '10')],
+  ['a file that leaves the folder', 'bad_value', (r) => (r.targets.mtp.wall.js.file = '../x.js')],
+  ['a number for the engine', 'wrong_type', (r) => (r.engine = 1)],
+  ['a list of targets', 'wrong_type', (r) => (r.targets = [])],
+  ['no artifact', 'bad_value', (r) => (r.artifact = null)],
 ]) {
   test(`${what} is refused`, () => {
     const changed = release();
@@ -105,7 +97,7 @@ test('a changed or shortened file is refused, with both values', async () => {
   });
   await assert.rejects(
     checkFile(
-      bytes.map(byte => byte ^ 1),
+      bytes.map((byte) => byte ^ 1),
       bound,
     ),
     { code: 'hash_mismatch' },

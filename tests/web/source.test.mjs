@@ -5,7 +5,7 @@ import { FakeFolder } from './support/folder.mjs';
 import { load } from './support/package.mjs';
 
 const { openSource, portable } = await load('source.js');
-const text = async body => new Response(body).text();
+const text = async (body) => new Response(body).text();
 
 test('a picked folder gives its files from any byte on', async () => {
   const folder = new FakeFolder();

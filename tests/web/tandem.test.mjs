@@ -12,7 +12,7 @@ const { Tandem, TandemError } = await load('index.js');
 const engine = new URL('support/fake_engine/', import.meta.url);
 const tokenizer = new TextEncoder().encode('the tokenizer');
 const shard = pattern(10_000);
-const hashes = (bytes, size) => pieces('', bytes, size).map(range => range.sha256);
+const hashes = (bytes, size) => pieces('', bytes, size).map((range) => range.sha256);
 const manifest = {
   views: { plain: {}, mtp: {} },
   tokenizer: {
@@ -23,7 +23,7 @@ const manifest = {
   piece_bytes: 4096,
   shards: [{ file: 'shard', bytes: shard.length, pieces: hashes(shard, 4096) }],
 };
-const json = value => new TextEncoder().encode(JSON.stringify(value));
+const json = (value) => new TextEncoder().encode(JSON.stringify(value));
 
 let server;
 before(async () => {
@@ -39,7 +39,7 @@ beforeEach(() => {
   server.files.set('/m/shard', shard);
 });
 
-const open = options => Tandem.load(`${server.origin}/m`, { engine, worker: false, ...options });
+const open = (options) => Tandem.load(`${server.origin}/m`, { engine, worker: false, ...options });
 async function all(generation) {
   const parts = [];
   for await (const piece of generation) parts.push(piece);
@@ -48,7 +48,7 @@ async function all(generation) {
 
 test('an artifact with an assistant is loaded into the module that drafts', async () => {
   const progress = [];
-  const model = await open({ onProgress: event => progress.push(event) });
+  const model = await open({ onProgress: (event) => progress.push(event) });
   assert.deepEqual(model.engine, {
     version: '0.1.0',
     target: 'mtp',
@@ -86,32 +86,14 @@ for (const [what, change, options, code] of [
     {},
     'malformed_artifact',
   ],
-  [
-    'another tokenizer',
-    { tokenizer: { ...manifest.tokenizer, sha256: 'b'.repeat(64) } },
-    {},
-    'hash_mismatch',
-  ],
-  [
-    'another shard',
-    { shards: [{ ...manifest.shards[0], pieces: ['b'.repeat(64)] }] },
-    {},
-    'hash_mismatch',
-  ],
-  [
-    'a shard that is not there',
-    { shards: [{ ...manifest.shards[0], file: 'x' }] },
-    {},
-    'not_found',
-  ],
+  ['another tokenizer', { tokenizer: { ...manifest.tokenizer, sha256: 'b'.repeat(64) } }, {}, 'hash_mismatch'],
+  ['another shard', { shards: [{ ...manifest.shards[0], pieces: ['b'.repeat(64)] }] }, {}, 'hash_mismatch'],
+  ['a shard that is not there', { shards: [{ ...manifest.shards[0], file: 'x' }] }, {}, 'not_found'],
   ['a folder without engine', {}, { engine: new URL('nowhere/', import.meta.url) }, 'not_found'],
 ]) {
   test(`${what} is refused`, async () => {
     server.files.set('/m/manifest.json', json({ ...manifest, ...change }));
-    await assert.rejects(
-      open(options),
-      error => error instanceof TandemError && error.code === code,
-    );
+    await assert.rejects(open(options), (error) => error instanceof TandemError && error.code === code);
   });
 }
 
@@ -155,7 +137,7 @@ test('a plan reads the manifest alone', async () => {
   });
   assert.equal(plan.context, 50);
   assert.deepEqual(
-    server.requests.map(request => request.path),
+    server.requests.map((request) => request.path),
     ['/m/manifest.json'],
   );
 });
@@ -237,10 +219,8 @@ test('a second answer beside one that is being written is refused', async () => 
 
 test('sessions answer side by side', async () => {
   const model = await open();
-  const answers = ['one two three', 'four five six'].map(prompt =>
-    model.session().generate(prompt),
-  );
-  assert.deepEqual(await Promise.all(answers.map(async answer => (await answer.result).text)), [
+  const answers = ['one two three', 'four five six'].map((prompt) => model.session().generate(prompt));
+  assert.deepEqual(await Promise.all(answers.map(async (answer) => (await answer.result).text)), [
     'one two three',
     'four five six',
   ]);
@@ -261,7 +241,7 @@ test('an error comes once, from the loop and from the result', async () => {
 
 test('an error that nobody looks at is not unhandled', async () => {
   (await open()).session().generate('');
-  await new Promise(resolve => setTimeout(resolve, 20));
+  await new Promise((resolve) => setTimeout(resolve, 20));
 });
 
 test('reset empties the timeline and ends an answer', async () => {
@@ -293,11 +273,7 @@ test('a model that was disposed of aborts its answers and takes no more', async 
   await model.dispose();
   await model.dispose();
   assert.equal((await generation.result).stop, 'aborted');
-  for (const late of [
-    session.generate('one').result,
-    model.encode('one'),
-    model.session().generate('one').result,
-  ]) {
+  for (const late of [session.generate('one').result, model.encode('one'), model.session().generate('one').result]) {
     await assert.rejects(late, {
       code: 'invalid_argument',
       message: /disposed/,

@@ -10,7 +10,7 @@ startTabs();
 startChat();
 startBench();
 startKernels();
-startModelPanel(model => {
+startModelPanel((model) => {
   setChatModel(model);
   setBenchModel(model);
   setKernelsModel(model);

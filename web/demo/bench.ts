@@ -9,13 +9,12 @@ let stopping = false;
 let report: object | undefined;
 
 export function startBench(): void {
-  byId<HTMLFormElement>('bench-form').addEventListener('submit', event => {
+  byId<HTMLFormElement>('bench-form').addEventListener('submit', (event) => {
     event.preventDefault();
     void run();
   });
   button('bench-stop').onclick = () => (stopping = true);
-  button('bench-save').onclick = () =>
-    saveFile('tandem-bench.json', `${JSON.stringify(report, null, 2)}\n`);
+  button('bench-save').onclick = () => saveFile('tandem-bench.json', `${JSON.stringify(report, null, 2)}\n`);
 }
 
 export function setBenchModel(next: Model | undefined): void {
@@ -57,12 +56,7 @@ function order(model: Model, pair: number): Run['mode'][] {
   return pair % 2 ? ['mtp', 'plain'] : ['plain', 'mtp'];
 }
 
-async function once(
-  model: Model,
-  mode: Run['mode'],
-  content: string,
-  maxTokens: number,
-): Promise<GenerationResult> {
+async function once(model: Model, mode: Run['mode'], content: string, maxTokens: number): Promise<GenerationResult> {
   const session = model.session();
   const mtp = mode === 'mtp' ? 'on' : 'off';
   const options = { maxTokens, temperature: 0, ignoreEos: true, mtp } as const;
@@ -99,20 +93,20 @@ function showResult(runs: Run[]): void {
   table
     .createTHead()
     .insertRow()
-    .append(...heads.map(text => make('th', '', text)));
+    .append(...heads.map((text) => make('th', '', text)));
   const body = table.createTBody();
   for (const mode of ['plain', 'mtp'] as const) {
-    const stats = runs.filter(run => run.mode === mode).map(run => run.stats);
+    const stats = runs.filter((run) => run.mode === mode).map((run) => run.stats);
     if (stats.length === 0) continue;
     const of = (value: (one: Run['stats']) => number) => median(stats.map(value));
     const cells = [
       mode === 'mtp' ? 'MTP' : 'Plain',
-      of(one => one.decodeTokensPerSecond).toFixed(1),
-      `${Math.round(of(one => one.firstTokenMs))} ms`,
-      of(one => one.tokensPerRound).toFixed(2),
-      mode === 'mtp' ? percent(of(one => one.acceptance)) : '',
+      of((one) => one.decodeTokensPerSecond).toFixed(1),
+      `${Math.round(of((one) => one.firstTokenMs))} ms`,
+      of((one) => one.tokensPerRound).toFixed(2),
+      mode === 'mtp' ? percent(of((one) => one.acceptance)) : '',
     ];
-    body.insertRow().append(...cells.map(text => make('td', '', text)));
+    body.insertRow().append(...cells.map((text) => make('td', '', text)));
   }
   const { equal, speedup } = compare(runs);
   const words =

@@ -17,20 +17,20 @@ export function median(values: number[]): number {
  * draft was accepted: it would say nothing of MTP.
  */
 export function compare(runs: Run[]): { equal: boolean; speedup: number | null } {
-  const ids = runs.map(run => run.ids.join());
+  const ids = runs.map((run) => run.ids.join());
   const speedups = runs
-    .filter(run => run.mode === 'mtp' && run.stats.acceptance > 0)
-    .flatMap(mtp => {
-      const plain = runs.find(run => run.mode === 'plain' && run.pair === mtp.pair);
+    .filter((run) => run.mode === 'mtp' && run.stats.acceptance > 0)
+    .flatMap((mtp) => {
+      const plain = runs.find((run) => run.mode === 'plain' && run.pair === mtp.pair);
       return plain ? [mtp.stats.decodeTokensPerSecond / plain.stats.decodeTokensPerSecond] : [];
     });
   return {
-    equal: ids.every(text => text === ids[0]),
+    equal: ids.every((text) => text === ids[0]),
     speedup: speedups.length ? median(speedups) : null,
   };
 }
 
 export async function sha256Text(text: string): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
-  return Array.from(new Uint8Array(digest), byte => byte.toString(16).padStart(2, '0')).join('');
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

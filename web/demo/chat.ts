@@ -12,17 +12,17 @@ let lines: Line[] = [];
 
 export function startChat(): void {
   const prompt = byId<HTMLTextAreaElement>('prompt');
-  byId<HTMLFormElement>('ask').addEventListener('submit', event => {
+  byId<HTMLFormElement>('ask').addEventListener('submit', (event) => {
     event.preventDefault();
     void send();
   });
-  prompt.addEventListener('keydown', event => {
+  prompt.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       void send();
     }
   });
-  document.addEventListener('keydown', event => {
+  document.addEventListener('keydown', (event) => {
     if (event.key === 'Escape') answer?.abort();
   });
   button('stop').onclick = () => answer?.abort();
@@ -95,9 +95,7 @@ function generateOptions(): GenerateOptions {
     maxTokens: numberIn('max-tokens'),
   };
   return {
-    ...(Object.fromEntries(
-      Object.entries(entries).filter(([, value]) => value !== undefined),
-    ) as GenerateOptions),
+    ...(Object.fromEntries(Object.entries(entries).filter(([, value]) => value !== undefined)) as GenerateOptions),
     seed: numberIn('seed') ?? Math.floor(Math.random() * 2 ** 32),
     mtp: chosen('mtp') as 'auto' | 'on' | 'off',
   };

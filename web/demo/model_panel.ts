@@ -14,7 +14,7 @@ let changed: (model: Model | undefined) => void;
 export function startModelPanel(onChange: (model: Model | undefined) => void): void {
   changed = onChange;
   const form = byId<HTMLFormElement>('source');
-  form.addEventListener('submit', event => {
+  form.addEventListener('submit', (event) => {
     event.preventDefault();
     void load();
   });
@@ -113,12 +113,10 @@ async function load(): Promise<void> {
         signal: loading.signal,
         onProgress: ({ phase, done, total }) =>
           showProgress(
-            phase === 'weights'
-              ? `Weights: ${bytesText(done)} of ${bytesText(total)}`
-              : `Kernels: ${done} of ${total}`,
+            phase === 'weights' ? `Weights: ${bytesText(done)} of ${bytesText(total)}` : `Kernels: ${done} of ${total}`,
             done / total,
           ),
-        onWarning: message => showProblem({ message }),
+        onWarning: (message) => showProblem({ message }),
       }),
     );
   } catch (error) {

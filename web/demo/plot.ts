@@ -23,9 +23,7 @@ export function drawPlot(figure: HTMLElement, lines: Line[]): void {
   const total = lines.reduce((count, line) => count + line.samples.length, 0);
   if (total < 2) return figure.replaceChildren();
 
-  const top = niceCeiling(
-    Math.max(...lines.flatMap(line => line.samples.map(sample => sample.tokensPerSecond))),
-  );
+  const top = niceCeiling(Math.max(...lines.flatMap((line) => line.samples.map((sample) => sample.tokensPerSecond))));
   const y = (share: number) => (height - bottom) * (1 - share) + 6;
   const svg = node('svg', {
     viewBox: `0 0 ${width} ${height}`,
@@ -47,11 +45,11 @@ export function drawPlot(figure: HTMLElement, lines: Line[]): void {
     svg.append(
       node('polyline', {
         class: `rate ${mode}`,
-        points: path(samples.map(sample => sample.tokensPerSecond / top)),
+        points: path(samples.map((sample) => sample.tokensPerSecond / top)),
       }),
       node('polyline', {
         class: 'acceptance',
-        points: path(samples.map(sample => sample.acceptance)),
+        points: path(samples.map((sample) => sample.acceptance)),
       }),
     );
     begin += samples.length;
@@ -73,7 +71,7 @@ function inWords(lines: Line[]): string {
 export function niceCeiling(value: number): number {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
-  return power * [1, 2, 5, 10].find(step => step * power >= value)!;
+  return power * [1, 2, 5, 10].find((step) => step * power >= value)!;
 }
 
 function key([className, text]: [string, string]): HTMLElement {

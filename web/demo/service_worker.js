@@ -24,11 +24,11 @@ async function fetchAndKeep(request) {
 }
 
 self.addEventListener('install', () => self.skipWaiting());
-self.addEventListener('activate', event => event.waitUntil(self.clients.claim()));
-self.addEventListener('fetch', event => {
+self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
+self.addEventListener('fetch', (event) => {
   if (keeps(event.request)) event.respondWith(fetchAndKeep(event.request));
 });
-self.addEventListener('message', event => {
-  const requests = event.data.map(url => new Request(url)).filter(keeps);
+self.addEventListener('message', (event) => {
+  const requests = event.data.map((url) => new Request(url)).filter(keeps);
   event.waitUntil(Promise.allSettled(requests.map(fetchAndKeep)));
 });

@@ -8,9 +8,7 @@ type Methods = {
     : never;
 };
 export type Method = keyof Methods;
-export type Argument<M extends Method> = unknown extends Methods[M]['argument']
-  ? undefined
-  : Methods[M]['argument'];
+export type Argument<M extends Method> = unknown extends Methods[M]['argument'] ? undefined : Methods[M]['argument'];
 
 export interface Hooks<Event> {
   signal?: AbortSignal | undefined;
@@ -27,11 +25,8 @@ export interface Channel {
   close(): void;
 }
 
-export type ToWorker =
-  { id: number; method: Method; argument: unknown } | { id: number; abort: true };
-export type FromWorker = { id: number } & (
-  { event: unknown } | { result: unknown } | { error: ErrorData }
-);
+export type ToWorker = { id: number; method: Method; argument: unknown } | { id: number; abort: true };
+export type FromWorker = { id: number } & ({ event: unknown } | { result: unknown } | { error: ErrorData });
 
 type Untyped = (argument: unknown, call: Call<unknown>) => Promise<unknown>;
 
@@ -72,7 +67,7 @@ export class WorkerChannel implements Channel {
 
   constructor() {
     this.#worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.#receive(data);
-    this.#worker.onerror = event => {
+    this.#worker.onerror = (event) => {
       const reason = event.message || 'it could not be started';
       this.#end(new TandemError('internal', `the worker ${this.#url} failed: ${reason}`));
     };

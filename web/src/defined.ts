@@ -2,7 +2,5 @@
 export type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
 export function defined<T extends object>(options: T): Defined<T> {
-  return Object.fromEntries(
-    Object.entries(options).filter(([, value]) => value !== undefined),
-  ) as Defined<T>;
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Defined<T>;
 }

@@ -27,7 +27,7 @@ export async function createEngine(choice: ModuleChoice, options: EngineOptions)
 
   const bound = release.targets[target];
   const [js, wasm] = await Promise.all(
-    (['js', 'wasm'] as const).map(async kind => {
+    (['js', 'wasm'] as const).map(async (kind) => {
       const bytes = await fetchFile(url(kind), options.signal);
       await checkFile(bytes, bound[build][kind]);
       return bytes;
@@ -40,7 +40,7 @@ export async function createEngine(choice: ModuleChoice, options: EngineOptions)
       ...options,
       artifact: release.artifact,
       wasmBinary: wasm!.buffer,
-      locateFile: file => file,
+      locateFile: (file) => file,
     });
     for (const [what, expected, found] of [
       ['engine', release.engine, engine.version],
@@ -49,10 +49,7 @@ export async function createEngine(choice: ModuleChoice, options: EngineOptions)
       ['build', build, engine.profile ? 'profile' : 'wall'],
     ]) {
       if (expected !== found) {
-        throw new TandemError(
-          'bad_value',
-          `release.json: ${what}: the module says ${found}, expected ${expected}`,
-        );
+        throw new TandemError('bad_value', `release.json: ${what}: the module says ${found}, expected ${expected}`);
       }
     }
     return engine;

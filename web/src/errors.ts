@@ -56,9 +56,7 @@ export function toErrorData(error: unknown): ErrorData {
 }
 
 export function fromErrorData({ code, message }: ErrorData): Error {
-  return code === 'aborted'
-    ? new DOMException(message, 'AbortError')
-    : new TandemError(code, message);
+  return code === 'aborted' ? new DOMException(message, 'AbortError') : new TandemError(code, message);
 }
 
 /** Whether an AbortSignal ended the work. */

@@ -16,7 +16,7 @@ export class Generation implements AsyncIterable<string> {
   /** `run` starts it; pieces come by `take`, and `abort` shall end it. */
   constructor(run: (take: (piece: Piece) => void) => Promise<Result>, abort: () => void) {
     this.#abort = abort;
-    this.result = run(piece => this.#take(piece));
+    this.result = run((piece) => this.#take(piece));
     this.result
       .catch((error: unknown) => (this.#failure = { error }))
       .finally(() => {
@@ -48,7 +48,7 @@ export class Generation implements AsyncIterable<string> {
         } else if (this.#ended) {
           return;
         } else {
-          await new Promise<void>(resolve => (this.#wake = resolve));
+          await new Promise<void>((resolve) => (this.#wake = resolve));
         }
       }
     } finally {

@@ -4,15 +4,7 @@ import { TandemError } from './errors.js';
 import { HostSession, type GenerateRequest, type Piece } from './host_session.js';
 import { engineOptions, prepare, tokenizerOf } from './opening.js';
 import type { Engine, EngineInfo, Plan } from '../low_level.js';
-import type {
-  Census,
-  Generation,
-  KernelTime,
-  LoadOptions,
-  Location,
-  Progress,
-  Prompt,
-} from './types.js';
+import type { Census, Generation, KernelTime, LoadOptions, Location, Progress, Prompt } from './types.js';
 
 /** The part of LoadOptions that is data, with URLs that are absolute. */
 export type LoadRequest = Omit<LoadOptions, 'signal' | 'onProgress' | 'onWarning' | 'worker'> & {
@@ -87,9 +79,7 @@ export class Host {
   }
 
   async encode({ prompt }: { prompt: Exclude<Prompt, Uint32Array> }): Promise<number[]> {
-    return typeof prompt === 'string'
-      ? this.#loaded.encode(prompt)
-      : this.#loaded.encodeChat([...prompt]);
+    return typeof prompt === 'string' ? this.#loaded.encode(prompt) : this.#loaded.encodeChat([...prompt]);
   }
 
   async census(): Promise<Census> {

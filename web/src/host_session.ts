@@ -32,10 +32,7 @@ export class HostSession {
 
   async generate(request: GenerateRequest, call: Call<Piece>): Promise<Generation> {
     if (this.#abort) {
-      throw new TandemError(
-        'invalid_argument',
-        'the session is generating: end that first, or take another session',
-      );
+      throw new TandemError('invalid_argument', 'the session is generating: end that first, or take another session');
     }
     const run = this.#run(request, call, this.#last);
     this.#last = run.catch(() => {});

@@ -18,14 +18,12 @@ export async function prepare(request: LoadRequest, call: Call<LoadEvent>) {
       target: chooseTarget(manifest, request.mtp ?? 'auto'),
       profile: request.profile ?? false,
       folder: request.engine,
-      release: request.release
-        ? await fetchRelease(String(request.release), call.signal)
-        : undefined,
+      release: request.release ? await fetchRelease(String(request.release), call.signal) : undefined,
     },
     {
       ...engineOptions(request),
       signal: call.signal,
-      onProgress: progress => call.emit({ progress }),
+      onProgress: (progress) => call.emit({ progress }),
     },
   );
   return { engine, manifest, artifact };

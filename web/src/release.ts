@@ -80,10 +80,7 @@ export async function checkFile(bytes: Uint8Array<ArrayBuffer>, bound: BoundFile
   }
   const found = await sha256(bytes);
   if (found !== bound.sha256) {
-    throw new TandemError(
-      'hash_mismatch',
-      `${bound.file}: release.json has sha256 ${bound.sha256}, found ${found}`,
-    );
+    throw new TandemError('hash_mismatch', `${bound.file}: release.json has sha256 ${bound.sha256}, found ${found}`);
   }
 }
 
@@ -96,10 +93,7 @@ function object(json: unknown, at: string, keys: string[]): Json {
   const where = at && `${at}.`;
   for (const key of Object.keys(json as Json)) {
     if (!keys.includes(key)) {
-      throw new TandemError(
-        'unknown_key',
-        `release.json: ${where}${key} is not part of the schema`,
-      );
+      throw new TandemError('unknown_key', `release.json: ${where}${key} is not part of the schema`);
     }
   }
   for (const key of keys) {
@@ -118,12 +112,7 @@ function digest(found: unknown, at: string): void {
   if (!isSha256(found)) wrong('bad_value', at, '64 lower-case hexadecimal digits', found);
 }
 
-function wrong(
-  code: 'wrong_type' | 'bad_value',
-  at: string,
-  expected: string,
-  found: unknown,
-): never {
+function wrong(code: 'wrong_type' | 'bad_value', at: string, expected: string, found: unknown): never {
   throw new TandemError(
     code,
     `release.json: ${at || 'the file'}: expected ${expected}, found ${JSON.stringify(found)}`,
@@ -137,7 +126,7 @@ function canonical(json: unknown): string {
       ? Object.fromEntries(
           Object.keys(value)
             .sort()
-            .map(key => [key, sorted((value as Json)[key])]),
+            .map((key) => [key, sorted((value as Json)[key])]),
         )
       : value;
   return `${JSON.stringify(sorted(json), null, 2)}\n`;

@@ -73,10 +73,7 @@ export async function readWhole(body: Body, name: string): Promise<Uint8Array<Ar
     for await (const chunk of body) {
       bytes += chunk.length;
       if (bytes > wholeLimit) {
-        throw new TandemError(
-          'malformed_artifact',
-          `${name}: expected at most ${wholeLimit} bytes, found more`,
-        );
+        throw new TandemError('malformed_artifact', `${name}: expected at most ${wholeLimit} bytes, found more`);
       }
       chunks.push(chunk);
     }
@@ -144,7 +141,7 @@ class FilesSource implements Source {
   }
 
   async open(name: string, begin: number): Promise<Body> {
-    const file = this.#files.find(candidate => candidate.name === name);
+    const file = this.#files.find((candidate) => candidate.name === name);
     if (!file) throw new TandemError('not_found', `${name} is not in ${this.name}`);
     return file.slice(begin).stream();
   }

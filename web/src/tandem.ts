@@ -26,15 +26,11 @@ export const Tandem = {
    */
   async load(location: Location, options: LoadOptions = {}): Promise<Model> {
     const { onProgress, onWarning = console.warn } = options;
-    const on = (event: LoadEvent) =>
-      'progress' in event ? onProgress?.(event.progress) : onWarning(event.warning);
+    const on = (event: LoadEvent) => ('progress' in event ? onProgress?.(event.progress) : onWarning(event.warning));
     const channel = openChannel(options);
     try {
       const request = loadRequest(location, options);
-      return new Model(
-        channel,
-        await channel.call('load', request, { signal: options.signal, on }),
-      );
+      return new Model(channel, await channel.call('load', request, { signal: options.signal, on }));
     } catch (error) {
       channel.close();
       throw error;
@@ -109,7 +105,7 @@ export class Session {
     const abort = () => controller.abort();
     if (signal?.aborted) abort();
     signal?.addEventListener('abort', abort, { once: true });
-    return new Generation(async take => {
+    return new Generation(async (take) => {
       try {
         const request = { session: await this.#opened(), prompt, options };
         return await this.#channel.call('generate', request, {
@@ -155,9 +151,7 @@ function openChannel({ worker, gpu, ...options }: LoadOptions): Channel {
   if (worker && ownGpu) {
     throw new TandemError('invalid_argument', 'gpu and device need worker: false');
   }
-  return (worker ?? (!ownGpu && typeof Worker === 'function'))
-    ? new WorkerChannel()
-    : new LocalChannel();
+  return (worker ?? (!ownGpu && typeof Worker === 'function')) ? new WorkerChannel() : new LocalChannel();
 }
 
 function loadRequest(location: Location, options: LoadOptions): LoadRequest {

@@ -14,7 +14,7 @@ self.onmessage = async ({ data }: MessageEvent<ToWorker>) => {
   running.set(id, controller);
   try {
     const result = await invoke(host, data.method, data.argument, {
-      emit: event => send({ id, event }),
+      emit: (event) => send({ id, event }),
       signal: controller.signal,
     });
     send({ id, result });

@@ -15,7 +15,7 @@ before(async () => {
 after(() => site?.close());
 
 test('MTP and plain give the tokens that transformers gives', async () => {
-  const results = await page.evaluate(async ids => {
+  const results = await page.evaluate(async (ids) => {
     const results = [];
     for (const mtp of ['on', 'off']) {
       const session = window.model.session();
@@ -25,13 +25,13 @@ test('MTP and plain give the tokens that transformers gives', async () => {
     return results;
   }, ids);
   for (const { ids } of results) assert.deepEqual(ids, greedy.slice(0, 16));
-  const [mtp, plain] = results.map(result => result.stats);
+  const [mtp, plain] = results.map((result) => result.stats);
   assert.ok(mtp.rounds < plain.rounds && mtp.accepted[0] > 0, JSON.stringify(mtp));
   assert.deepEqual(plain.drafted, [0, 0]);
 });
 
 test('seeded sampling is the same with drafts and without', async () => {
-  const [mtp, plain] = await page.evaluate(async ids => {
+  const [mtp, plain] = await page.evaluate(async (ids) => {
     const results = [];
     for (const mtp of ['on', 'off']) {
       const session = window.model.session();
@@ -45,7 +45,7 @@ test('seeded sampling is the same with drafts and without', async () => {
 });
 
 test('an answer after aborts, and after a reset, is that of a new session', async () => {
-  const results = await page.evaluate(async ids => {
+  const results = await page.evaluate(async (ids) => {
     const session = window.model.session();
     const options = { mtp: 'on', maxTokens: 12 };
     const before = session.generate(Uint32Array.from(ids), { signal: AbortSignal.abort() });
@@ -67,7 +67,7 @@ test('an answer after aborts, and after a reset, is that of a new session', asyn
 });
 
 test('generations make no buffers and no pipelines, and cross into JavaScript once a round', async () => {
-  const { counts, rounds } = await page.evaluate(async ids => {
+  const { counts, rounds } = await page.evaluate(async (ids) => {
     const session = window.model.session();
     const counts = [];
     let rounds;
@@ -90,13 +90,13 @@ test('generations make no buffers and no pipelines, and cross into JavaScript on
 test('sessions answer side by side, each its own', async () => {
   const other = golden('profile');
   const results = await page.evaluate(
-    async prompts => {
+    async (prompts) => {
       const sessions = prompts.map(() => window.model.session());
       const answers = await Promise.all(
         sessions.map((session, i) => window.generate(session, prompts[i], { maxTokens: 6 })),
       );
       for (const session of sessions) await session.close();
-      return answers.map(answer => answer.ids);
+      return answers.map((answer) => answer.ids);
     },
     [ids, other.ids],
   );
@@ -106,17 +106,13 @@ test('sessions answer side by side, each its own', async () => {
 test('a conversation goes on from what its session remembers', async () => {
   const result = await page.evaluate(async () => {
     const session = window.model.session();
-    const ask = content =>
-      session.generate([{ role: 'user', content }], { temperature: 0, maxTokens: 24 }).result;
+    const ask = (content) => session.generate([{ role: 'user', content }], { temperature: 0, maxTokens: 24 }).result;
     const first = await ask('What is the capital of France?');
     const second = await ask('And of Italy?');
     await session.close();
     return [first.text, second.text, second.stats.reusedTokens];
   });
-  assert.deepEqual(result.slice(0, 2), [
-    'The capital of France is Paris.',
-    'The capital of Italy is Rome.',
-  ]);
+  assert.deepEqual(result.slice(0, 2), ['The capital of France is Paris.', 'The capital of Italy is Rome.']);
   assert.ok(result[2] > 16, `${result[2]} tokens reused`);
 });
 
@@ -131,7 +127,7 @@ for (const [what, prompt, options, code] of [
     const result = await page.evaluate(
       async ([prompt, options]) => {
         const session = window.model.session();
-        const refused = await window.generate(session, prompt, options).catch(e => e.code);
+        const refused = await window.generate(session, prompt, options).catch((e) => e.code);
         const { ids } = await window.generate(session, [2], { maxTokens: 1 });
         await session.close();
         return { refused, tokens: ids.length };
@@ -161,8 +157,7 @@ const loadOnPage = async (options, before = '') => {
     await own.close();
   }
 };
-const takeGpu = value =>
-  `Object.defineProperty(Object.getPrototypeOf(navigator), 'gpu', { value: ${value} })`;
+const takeGpu = (value) => `Object.defineProperty(Object.getPrototypeOf(navigator), 'gpu', { value: ${value} })`;
 
 test('a browser without WebGPU, and one without adapter, are told apart from others', async () => {
   for (const gpu of ['undefined', '{ requestAdapter: async () => null }']) {

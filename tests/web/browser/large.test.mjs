@@ -10,7 +10,7 @@ import { launch, openPage } from '../support/browser.mjs';
 import { site } from '../support/fake_site.mjs';
 import { serve } from '../support/server.mjs';
 
-test('the wasm memory stays below 64 MB while gigabytes go through', async t => {
+test('the wasm memory stays below 64 MB while gigabytes go through', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'tandem-large-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const artifact = join(folder, 'e2b');

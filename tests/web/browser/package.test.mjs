@@ -27,11 +27,11 @@ afterEach(() => context.close());
 
 // Loads, asks and disposes; gives the answer, or the error as data.
 const answer = (options = {}) =>
-  page.evaluate(async options => {
+  page.evaluate(async (options) => {
     const { Tandem } = await import('/tandem/index.js');
     const warnings = [];
     try {
-      const model = await Tandem.load('/atlas', { ...options, onWarning: w => warnings.push(w) });
+      const model = await Tandem.load('/atlas', { ...options, onWarning: (w) => warnings.push(w) });
       const { text } = await model.session().generate('one two three').result;
       await model.dispose();
       return { text, warnings };
@@ -41,8 +41,8 @@ const answer = (options = {}) =>
   }, options);
 
 const shards = () => server.requests.filter(({ path }) => path.endsWith('.safetensors'));
-const changeEntries = change =>
-  page.evaluate(async change => {
+const changeEntries = (change) =>
+  page.evaluate(async (change) => {
     const root = await navigator.storage.getDirectory();
     const folder = await root.getDirectoryHandle('tandem-pieces');
     let count = 0;
@@ -127,28 +127,28 @@ test('a whole release is loaded', async () => {
   }
 });
 
-const engine = name => `/tandem/engine/${name}`;
+const engine = (name) => `/tandem/engine/${name}`;
 for (const [what, code, change] of [
-  ['a changed js', 'hash_mismatch', files => files.set(engine('gemma4_mtp.js'), Buffer.from('x'))],
+  ['a changed js', 'hash_mismatch', (files) => files.set(engine('gemma4_mtp.js'), Buffer.from('x'))],
   [
     'a changed wasm of the same size',
     'hash_mismatch',
-    files => {
+    (files) => {
       const bytes = Buffer.from(files.get(engine('gemma4_mtp.wasm')));
       bytes[0] ^= 1;
       files.set(engine('gemma4_mtp.wasm'), bytes);
     },
   ],
-  ['a missing wasm', 'not_found', files => files.delete(engine('gemma4_mtp.wasm'))],
+  ['a missing wasm', 'not_found', (files) => files.delete(engine('gemma4_mtp.wasm'))],
   [
     'the other target',
     'hash_mismatch',
-    files => files.set(engine('gemma4_mtp.js'), files.get(engine('webgpu_llama.js'))),
+    (files) => files.set(engine('gemma4_mtp.js'), files.get(engine('webgpu_llama.js'))),
   ],
   [
     'the profile build for the wall build',
     'hash_mismatch',
-    files => files.set(engine('gemma4_mtp.js'), files.get(engine('gemma4_mtp.profile.js'))),
+    (files) => files.set(engine('gemma4_mtp.js'), files.get(engine('gemma4_mtp.profile.js'))),
   ],
 ]) {
   test(`a release with ${what} is refused`, async () => {
@@ -158,20 +158,20 @@ for (const [what, code, change] of [
 }
 
 // A release.json that is right about its files, which are wrong.
-const rebind = change => {
+const rebind = (change) => {
   const release = JSON.parse(server.files.get('/release.json'));
   change(release);
   server.files.set('/release.json', Buffer.from(`${JSON.stringify(release, null, 2)}\n`));
 };
 
 test('a release for another artifact is refused', async () => {
-  rebind(release => (release.artifact = 'b'.repeat(64)));
+  rebind((release) => (release.artifact = 'b'.repeat(64)));
   assert.equal((await answer({ release: '/release.json' })).code, 'hash_mismatch');
 });
 
 for (const [what, change] of [
-  ['version', release => (release.engine = '9.9.9')],
-  ['kernel closure', release => (release.targets.mtp.kernel_closure = 'b'.repeat(64))],
+  ['version', (release) => (release.engine = '9.9.9')],
+  ['kernel closure', (release) => (release.targets.mtp.kernel_closure = 'b'.repeat(64))],
   [
     'build',
     ({ targets: { mtp } }) => {
@@ -205,7 +205,7 @@ test('a model has a worker of its own, which ends with it', async () => {
 
   const [next] = await Promise.all([
     page.waitForEvent('worker'),
-    page.evaluate(() => import('/tandem/index.js').then(m => m.Tandem.load('/no').catch(() => {}))),
+    page.evaluate(() => import('/tandem/index.js').then((m) => m.Tandem.load('/no').catch(() => {}))),
   ]);
   if (page.workers().includes(next)) await next.waitForEvent('close');
   assert.deepEqual(page.workers(), []);
@@ -221,7 +221,7 @@ test('a break in the loop over a worker ends the answer there', async () => {
     const second = await session.generate('one two').result;
     const { stop } = await first.result;
     await model.dispose();
-    const late = await session.generate('one').result.catch(error => error.code);
+    const late = await session.generate('one').result.catch((error) => error.code);
     return { stop, second: second.text, late };
   });
   assert.deepEqual(result, { stop: 'aborted', second: 'one two', late: 'invalid_argument' });

@@ -32,12 +32,12 @@ const load = async () => {
   await page.click('#load');
   await page.waitForSelector('#send:enabled', { state: 'attached' });
 };
-const ask = async text => {
+const ask = async (text) => {
   await page.fill('#prompt', text);
   await page.press('#prompt', 'Enter');
 };
 const finished = () => page.waitForFunction(() => !document.querySelector('.writing'));
-const shot = async name => {
+const shot = async (name) => {
   if (screenshots) await page.screenshot({ path: `${screenshots}/${name}.png` });
 };
 
@@ -102,18 +102,15 @@ test('the benchmark compares both ways and saves what it found', async () => {
   await page.fill('#bench-prompt', 'a b c d e f');
   await page.click('#bench-run');
   await page.waitForSelector('#bench-save:enabled');
-  assert.match(
-    await page.textContent('#bench-result'),
-    /MTP is [\d.]+ times as fast; the tokens are the same/,
-  );
+  assert.match(await page.textContent('#bench-result'), /MTP is [\d.]+ times as fast; the tokens are the same/);
   const [download] = await Promise.all([page.waitForEvent('download'), page.click('#bench-save')]);
   const report = JSON.parse(await readFile(await download.path(), 'utf8'));
   assert.deepEqual(
-    report.runs.map(run => run.mode),
+    report.runs.map((run) => run.mode),
     ['plain', 'mtp', 'mtp', 'plain', 'plain', 'mtp'],
   );
   assert.equal(report.prompt_sha256, sha256('a b c d e f'));
-  assert.equal(new Set(report.runs.map(run => run.ids_sha256)).size, 1);
+  assert.equal(new Set(report.runs.map((run) => run.ids_sha256)).size, 1);
 });
 
 test('kernels are charted in the profile build, which says what Chrome does to times', async () => {

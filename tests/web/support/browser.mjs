@@ -28,8 +28,8 @@ export async function openPage(context, url) {
   const page = await context.newPage();
   page.problems = [];
   page.setDefaultTimeout(20_000);
-  page.on('pageerror', error => page.problems.push(error.message));
-  page.on('console', message => {
+  page.on('pageerror', (error) => page.problems.push(error.message));
+  page.on('console', (message) => {
     if (message.type() === 'error') page.problems.push(message.text());
   });
   await page.goto(url);

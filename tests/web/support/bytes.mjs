@@ -1,7 +1,7 @@
 // Made-up files and their hashes.
 import { createHash } from 'node:crypto';
 
-export const sha256 = bytes => createHash('sha256').update(bytes).digest('hex');
+export const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
 /** Bytes that differ everywhere. */
 export function pattern(length, seed = 1) {

@@ -19,7 +19,11 @@ export async function startEngine() {
   return {
     server,
     context,
-    open: (path = '/blank.html') => openPage(context, `${server.origin}${path}`),
+    async open(path = '/blank.html') {
+      const page = await openPage(context, `${server.origin}${path}`);
+      page.setDefaultTimeout(600_000); // a software adapter on a busy machine compiles for minutes
+      return page;
+    },
     async close() {
       await browser.close();
       await server.close();
@@ -29,14 +33,12 @@ export async function startEngine() {
 
 /** Loads the atlas as `window.model` and sets `window.generate(ids, options)`, which gives the result. */
 export async function loadAtlas(page, options = {}) {
-  page.setDefaultTimeout(300_000);
-  return page.evaluate(async options => {
+  return page.evaluate(async (options) => {
     const { Tandem } = await import('/tandem/index.js');
     window.Tandem = Tandem;
     window.model = await Tandem.load('/atlas', options);
     window.generate = (session, ids, options) =>
-      session.generate(Uint32Array.from(ids), { ignoreEos: true, temperature: 0, ...options })
-        .result;
+      session.generate(Uint32Array.from(ids), { ignoreEos: true, temperature: 0, ...options }).result;
     return { info: window.model.info, engine: window.model.engine };
   }, options);
 }

@@ -23,7 +23,7 @@ export function fakeEngineFiles() {
 
 /** release.json as an object with its keys in order; `canonical` makes its text. */
 export function fakeRelease(files, artifact) {
-  const bound = name => {
+  const bound = (name) => {
     const bytes = files.get(name);
     return { bytes: bytes.length, file: name, sha256: sha256(bytes) };
   };
@@ -31,7 +31,7 @@ export function fakeRelease(files, artifact) {
     js: bound(moduleFile(target, build, 'js')),
     wasm: bound(moduleFile(target, build, 'wasm')),
   });
-  const entry = target => ({
+  const entry = (target) => ({
     kernel_closure: 'a'.repeat(64),
     profile: module(target, 'profile'),
     wall: module(target, 'wall'),
@@ -46,13 +46,13 @@ export function fakeRelease(files, artifact) {
 }
 
 /** The byte form in which a release.json is taken. */
-export const canonical = value => `${JSON.stringify(sorted(value), null, 2)}\n`;
+export const canonical = (value) => `${JSON.stringify(sorted(value), null, 2)}\n`;
 
 function sorted(value) {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(
     Object.keys(value)
       .sort()
-      .map(key => [key, sorted(value[key])]),
+      .map((key) => [key, sorted(value[key])]),
   );
 }

@@ -35,7 +35,7 @@ export class FakeFolder {
   #writable(name) {
     let written = new Uint8Array(0);
     return {
-      write: async bytes => {
+      write: async (bytes) => {
         const used = [...this.entries.values()].reduce((sum, entry) => sum + entry.length, 0);
         if (used + bytes.length > this.quota) throw new DOMException('full', 'QuotaExceededError');
         written = bytes.slice();

@@ -12,7 +12,7 @@ function integers(name) {
 }
 
 /** A prompt's ids and the 64 tokens that follow greedily. */
-export const golden = prompt => ({
+export const golden = (prompt) => ({
   ids: integers(`${prompt}.ids`),
   greedy: integers(`${prompt}.greedy`),
 });

@@ -29,7 +29,7 @@ export async function serve(mounts = {}, files = new Map()) {
   async function find(path) {
     if (files.has(path)) return files.get(path);
     const mount = Object.keys(mounts)
-      .filter(prefix => path.startsWith(prefix))
+      .filter((prefix) => path.startsWith(prefix))
       .sort((a, b) => b.length - a.length)[0];
     if (!mount || path.includes('..')) return undefined;
     return readFile(new URL(path.slice(mount.length), mounts[mount])).catch(() => undefined);
@@ -44,8 +44,7 @@ export async function serve(mounts = {}, files = new Map()) {
       response.writeHead(faults.status?.[path] ?? 404).end();
       return;
     }
-    const range =
-      faults.ranges === false ? null : /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
+    const range = faults.ranges === false ? null : /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
     const begin = range ? Number(range[1]) : 0;
     let body = file.subarray(begin);
     response.writeHead(range ? 206 : 200, {
@@ -69,7 +68,7 @@ export async function serve(mounts = {}, files = new Map()) {
     bytesSent += body.length;
     response.end(body);
   });
-  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     origin: `http://localhost:${server.address().port}`,
     faults,
@@ -78,7 +77,7 @@ export async function serve(mounts = {}, files = new Map()) {
     bytesSent: () => bytesSent,
     close() {
       server.closeAllConnections();
-      return new Promise(resolve => server.close(resolve));
+      return new Promise((resolve) => server.close(resolve));
     },
   };
 }

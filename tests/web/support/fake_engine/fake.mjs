@@ -1,15 +1,15 @@
 // An engine without a GPU, behind the low-level API: it repeats the prompt's words, two of them a round with
 // drafts. For tests of what lies above the engine. A prompt's word "lose" loses the device, "huge" has no end.
 const fail = (code, message) => Object.assign(new Error(message), { name: 'TandemError', code });
-const turn = () => new Promise(resolve => setTimeout(resolve, 1));
-const text = bytes => new TextDecoder().decode(bytes);
+const turn = () => new Promise((resolve) => setTimeout(resolve, 1));
+const text = (bytes) => new TextDecoder().decode(bytes);
 
 /** What reached the engine, in order. */
 export const calls = [];
 
 async function sha256(bytes) {
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
-  return Array.from(digest, byte => byte.toString(16).padStart(2, '0')).join('');
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 // The pieces of the shards, as a load plan has them.
@@ -34,7 +34,7 @@ async function readVerified(range, shards, signal) {
   }
 }
 
-const sum = ranges => ranges.reduce((bytes, range) => bytes + range.bytes, 0);
+const sum = (ranges) => ranges.reduce((bytes, range) => bytes + range.bytes, 0);
 
 class FakeEngine {
   version = '0.1.0';
@@ -93,7 +93,7 @@ class FakeEngine {
   }
 
   encode(prompt) {
-    return Array.from(prompt, character => character.codePointAt(0));
+    return Array.from(prompt, (character) => character.codePointAt(0));
   }
 
   encodeChat(messages) {
@@ -132,7 +132,7 @@ class FakeSession {
     this.timeline = [...prompt];
     this.words = String.fromCodePoint(...prompt)
       .split(' ')
-      .flatMap(word => (word === 'huge' ? Array(1e6).fill('x') : [word]));
+      .flatMap((word) => (word === 'huge' ? Array(1e6).fill('x') : [word]));
     this.said = '';
     this.rounds = 0;
     this.running = true;
@@ -185,7 +185,7 @@ class FakeSession {
 
   generation() {
     const { said: text, stop } = this;
-    return { ids: Array.from(text, c => c.codePointAt(0)), text, stop, stats: this.stats() };
+    return { ids: Array.from(text, (c) => c.codePointAt(0)), text, stop, stats: this.stats() };
   }
 
   ids() {
@@ -193,7 +193,7 @@ class FakeSession {
   }
 
   nextPrompt(messages) {
-    return Array.from(messages.at(-1).content, character => character.codePointAt(0));
+    return Array.from(messages.at(-1).content, (character) => character.codePointAt(0));
   }
 
   reset() {
