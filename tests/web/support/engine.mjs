@@ -1,6 +1,8 @@
 // What the tests of the built modules share: WebGPU under Node, the atlas in its folder, and its golden tokens.
 import { open, readFile } from 'node:fs/promises';
 
+export { goldenIds } from './golden.mjs';
+
 export const root = new URL('../../../', import.meta.url);
 
 const webgpu = await import(new URL('web/node_modules/webgpu/index.js', root));
@@ -52,16 +54,4 @@ export async function generate(session, prompt, options) {
   const pieces = [];
   while (session.running) pieces.push(await session.step());
   return { ...session.generation(), pieces };
-}
-
-/** Tensors of int32 in a safetensors file, by name. */
-export async function goldenIds(file) {
-  const bytes = await readFile(new URL(`tests/golden/${file}`, root));
-  const headerBytes = Number(bytes.readBigUInt64LE(0));
-  const header = JSON.parse(bytes.toString('utf8', 8, 8 + headerBytes));
-  const ids = (name) => {
-    const [begin, end] = header[name].data_offsets.map((offset) => 8 + headerBytes + offset);
-    return Array.from({ length: (end - begin) / 4 }, (_, i) => bytes.readInt32LE(begin + 4 * i));
-  };
-  return { names: Object.keys(header), ids };
 }
