@@ -35,6 +35,17 @@ void succeed(const Result<void>& result) {
   std::exit(1);
 }
 
+// How a matrix is cut: whole units of 32 columns or pieces of 8.
+struct Cut {
+  bool units;
+  uint32_t lanes;
+  uint32_t ahead;
+};
+constexpr Cut cuts[] = {{false, 16, 4},  {false, 32, 1},  {false, 32, 3},  {false, 64, 1},
+                        {false, 64, 3},  {false, 128, 1}, {false, 128, 2}, {false, 128, 3},
+                        {false, 256, 1}, {false, 256, 2}, {false, 256, 3}, {true, 8, 1},
+                        {true, 8, 2},    {true, 8, 3},    {true, 16, 3}};
+
 class Bench {
  public:
   Bench(const std::string& adapter, bool checks, std::string filter)
@@ -115,8 +126,8 @@ class Bench {
     }
   }
 
-  double linear(uint32_t rows, uint32_t columns, ops::Epilogue epilogue, uint32_t m, uint32_t lanes,
-                uint32_t workgroup, uint32_t ahead) {
+  double linear(uint32_t rows, uint32_t columns, ops::Epilogue epilogue, uint32_t m,
+                const Cut& cut) {
     clear();
     const uint64_t bytes = uint64_t{rows} * columns / 2;
     const auto copies = static_cast<uint32_t>(std::clamp<uint64_t>(spread_bytes / bytes, 1, 64));
@@ -134,11 +145,12 @@ class Bench {
                      .rows = m == 1 ? ops::RowRoute::one : ops::RowRoute::few,
                      .softcap = 30,
                      .few_rows = std::max(m, 2u),
-                     .lanes = lanes,
-                     .workgroup = workgroup,
-                     .ahead = ahead,
+                     .lanes = cut.lanes,
+                     .ahead = cut.ahead,
+                     .unit_rows = cut.units ? 0 : UINT32_MAX,
                      .step = at,
                      .x = x,
+                     .x_in_lanes = true,
                      .times = times,
                      .y = y,
                      .max_rows = m};
@@ -221,22 +233,19 @@ int main(int argc, char** argv) {
   for (const auto& [rows, columns, epilogue] : shapes) {
     const std::string name = fmt::format("linear {}x{} {}", rows, columns, ops::name(epilogue));
     if (!bench.wants(name)) continue;
-    const uint32_t pieces = columns / 8;
-    for (uint32_t lanes : {16u, 32u, 64u, 128u, 256u}) {
-      const uint32_t turns = (pieces + lanes - 1) / lanes;
-      if (lanes > pieces || turns > 12) continue;
-      for (uint32_t ahead : {1u, 2u, 3u, 4u}) {
-        if (ahead > turns || turns % ahead != 0) continue;
-        fmt::print("{:<34} lanes {:>3} ahead {}", name, lanes, ahead);
-        for (uint32_t m : {1u, 3u}) {
-          const double us =
-              bench.linear(rows, columns, epilogue, m, lanes, std::max(lanes, 64u), ahead);
-          fmt::print("   m={} {:>8.2f} us {:>7.0f} GB/s", m, us,
-                     rows * double(columns) * 0.5625 / us / 1e3);
-        }
-        fmt::print("\n");
-        std::fflush(stdout);
+    for (const Cut& cut : cuts) {
+      const uint32_t pieces = columns / (cut.units ? 32 : 8);
+      const uint32_t turns = (pieces + cut.lanes - 1) / cut.lanes;
+      if (cut.lanes > pieces || turns > 12 || turns % cut.ahead != 0) continue;
+      fmt::print("{:<34} {} lanes {:>3} ahead {}", name, cut.units ? "units " : "pieces", cut.lanes,
+                 cut.ahead);
+      for (uint32_t m : {1u, 3u}) {
+        const double us = bench.linear(rows, columns, epilogue, m, cut);
+        fmt::print("   m={} {:>8.2f} us {:>7.0f} GB/s", m, us,
+                   rows * double(columns) * 0.5625 / us / 1e3);
       }
+      fmt::print("\n");
+      std::fflush(stdout);
     }
   }
   for (uint32_t m : {1u, 3u}) {

@@ -36,6 +36,10 @@ gpu::View Recording::step(const RowSet& rows) const {
   return sequence_.find(rows.step)->second.view();
 }
 
+bool Recording::in_lanes(const RowSet& rows) const {
+  return rows.linear != ops::RowRoute::many && ops::has_lane_order(config_.hidden);
+}
+
 ops::KvCache Recording::kv(uint32_t layer) const {
   const uint32_t owner = config_.layers[layer].kv_layer;
   return {plan_.capacity.kv, kv_slots(config_, config_.layers[owner], plan_.capacity),
@@ -69,6 +73,7 @@ Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows, o
                  .few_rows = std::max(2u, plan_.capacity.drafts + 1),
                  .step = step(rows),
                  .x = x,
+                 .x_in_lanes = in_lanes(rows) && x.buffer == view(rows, "normed").buffer,
                  .times = times,
                  .y = y,
                  .max_rows = rows.max_rows};
@@ -91,6 +96,7 @@ Result<void> Recording::add_norm(gpu::CommandList& commands, const RowSet& rows,
                                             .h = view(rows, "h"),
                                             .next_weight = next,
                                             .y = view(rows, "normed"),
+                                            .y_in_lanes = in_lanes(rows),
                                             .max_rows = rows.max_rows});
 }
 
@@ -110,6 +116,7 @@ Result<gpu::CommandList> Recording::inputs(const RowSet& rows, uint32_t layers) 
                                          .x = view(rows, "h"),
                                          .weight = vector(0, "attention_norm"),
                                          .y = view(rows, "normed"),
+                                         .y_in_lanes = in_lanes(rows),
                                          .max_rows = rows.max_rows}));
   return commands;
 }
@@ -265,6 +272,7 @@ Result<void> Recording::per_layer(gpu::CommandList& commands, const RowSet& rows
                                   .h = view(rows, "h"),
                                   .next_weight = next_norm(layer),
                                   .y = view(rows, "normed"),
+                                  .y_in_lanes = in_lanes(rows),
                                   .max_rows = rows.max_rows});
 }
 
@@ -285,6 +293,7 @@ Result<gpu::CommandList> Recording::last_row(const RowSet& from, const RowSet& t
                                          .step = step(from),
                                          .x = view(from, buffer),
                                          .y = view(to, buffer),
+                                         .y_in_lanes = buffer == "normed" && in_lanes(to),
                                          .max_rows = from.max_rows}));
   }
   return commands;
@@ -336,6 +345,7 @@ Result<gpu::CommandList> Recording::next_token(const RowSet& rows, bool sampled)
                              .step = step(rows),
                              .x = view(rows, "normed"),
                              .y = sequence_.find("draft_input")->second.view().part(bytes, bytes),
+                             .x_in_lanes = in_lanes(rows),
                              .max_rows = rows.max_rows}));
   return commands;
 }

@@ -64,6 +64,8 @@ class Recording {
   // h = (h + norm(delta) * weight) * scalar; normed = norm(h) * next, if there is a next.
   Result<void> add_norm(gpu::CommandList& commands, const RowSet& rows, gpu::View weight,
                         gpu::View scalar, gpu::View next);
+  // Whether `normed` is in lane order.
+  bool in_lanes(const RowSet& rows) const;
   ops::KvCache kv(uint32_t layer) const;
   const ops::Matrix& weights(uint32_t layer, std::string_view tensor) const;
   gpu::View vector(uint32_t layer, std::string_view tensor) const;

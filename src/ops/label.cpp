@@ -80,6 +80,10 @@ constexpr Shape shapes[] = {
      [](const Constants& c) {
        return fmt::format("{} m={} lanes={}", c.product(), c["M"], c["LANES"]);
      }},
+    {"linear_units",
+     [](const Constants& c) {
+       return fmt::format("{} m={} lanes={}", c.product(), c["M"], c["LANES"]);
+     }},
     {"linear_tiled", [](const Constants& c) { return c.product(); }},
     {"per_layer_gate",
      [](const Constants& c) { return fmt::format("{} lanes={}", c.product(), c["LANES"]); }},

@@ -38,6 +38,11 @@ static_assert(sizeof(Step) == 32);
 
 enum class StopCode : uint32_t { none, stop_id, length, context };
 
+// Rows of activations lie column by column, or, for products of few rows, in lane order: the first
+// quads (of four columns) of all units of 32 columns, then the second quads, ... Lanes that take
+// units side by side then read side by side. Rows of whole units can.
+constexpr bool has_lane_order(uint32_t columns) { return columns % spec::block_columns == 0; }
+
 // Offsets of bindings are multiples of 256 bytes: this many floats.
 inline constexpr uint32_t aligned_floats = 64;
 

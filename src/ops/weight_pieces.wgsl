@@ -1,6 +1,6 @@
 // The weights of a matrix in pieces of eight columns of four rows at once, for kernels that include this:
 // they declare
-//   override TYPE, COLUMNS, LANES and AHEAD; weights and scales: array<u32>, the planes of a matrix of
+//   override TYPE, COLUMNS, LANES, AHEAD and X_IN_LANES; weights and scales: array<u32>, the planes of a matrix of
 //   rows of COLUMNS (spec/layout.h); f16, f32: scales is not used.
 // LANES invocations take the pieces in turn, AHEAD of them at once.
 
@@ -110,14 +110,18 @@ fn piece_scale(ahead: Ahead, rows: vec4<u32>, wanted: u32) -> vec4<f32> {
   return select(vec4<f32>(), scale, wanted < PIECES);
 }
 
-// Where the columns of a piece begin in a row of x: two quads of four.
+// Where the columns of a piece lie in a row of x, which may be in lane order: two quads.
 fn piece_quads(wanted: u32) -> vec2<u32> {
   let piece = min(wanted, PIECES - 1u);
+  var quads = vec2<u32>(2u * piece, 2u * piece + 1u);
   if (TYPE == q4_0) {
     let quad = piece + piece / 4u * 4u;
-    return vec2<u32>(quad, quad + 4u);
+    quads = vec2<u32>(quad, quad + 4u);
   }
-  return vec2<u32>(2u * piece, 2u * piece + 1u);
+  if (X_IN_LANES) {
+    return vec2<u32>(lane_order(quads.x, COLUMNS), lane_order(quads.y, COLUMNS));
+  }
+  return quads;
 }
 
 // The products of four weight rows with the two quads of a piece.

@@ -180,5 +180,35 @@ TEST(AddNorm, RefusesColumnsThatItsKernelDoesNotKeep) {
   }
 }
 
+TEST(AddNorm, WritesLaneOrder) {
+  constexpr uint32_t columns = 96, rows = 2;
+  const auto x = test::random_floats(rows * columns, 1);
+  const gpu::Buffer step = test::upload(Step{.rows = rows}), input = test::upload(x);
+  const gpu::Buffer h = test::upload(x), same_h = test::upload(x);
+  const gpu::Buffer y = test::poisoned(rows * columns * sizeof(float));
+  const gpu::Buffer in_lanes = test::poisoned(rows * columns * sizeof(float));
+  AddNorm op{.columns = columns,
+             .epsilon = epsilon,
+             .step = step.view(),
+             .x = input.view(),
+             .weight = input.view(),
+             .scalar = {},
+             .earlier = {},
+             .earlier_weight = {},
+             .h = h.view(),
+             .next_weight = input.view(),
+             .y = y.view(),
+             .max_rows = rows};
+  gpu::CommandList commands(test::test_device());
+  test::expect_success(record(commands, op));
+  op.h = same_h.view(), op.y = in_lanes.view(), op.y_in_lanes = true;
+  test::expect_success(record(commands, op));
+  test::run(commands, {.rows = rows});
+  EXPECT_TRUE(test::same_bits(test::download(in_lanes.view()),
+                              test::in_lane_order(test::download(y.view()), columns)));
+  op.columns = 48;
+  EXPECT_FALSE(record(commands, op));
+}
+
 }  // namespace
 }  // namespace tandem::ops

@@ -106,6 +106,19 @@ GpuMatrix upload(const TestMatrix& matrix, uint32_t rows_per_part) {
 
 gpu::Buffer upload(const ops::Step& step) { return upload(std::vector{step}); }
 
+std::vector<float> in_lane_order(std::span<const float> rows, uint32_t columns) {
+  std::vector<float> result;
+  for (size_t row = 0; row < rows.size(); row += columns) {
+    for (uint32_t quad = 0; quad < 8; ++quad) {
+      for (uint32_t unit = 0; unit < columns / 32; ++unit) {
+        const auto from = rows.begin() + row + 32 * unit + 4 * quad;
+        result.insert(result.end(), from, from + 4);
+      }
+    }
+  }
+  return result;
+}
+
 bool is_poison(float value) { return std::bit_cast<uint32_t>(value) == poison_bits; }
 
 }  // namespace tandem::test

@@ -37,6 +37,9 @@ GpuMatrix upload(const TestMatrix& matrix, uint32_t rows_per_part = 0);
 
 gpu::Buffer upload(const ops::Step& step);
 
+// Rows of `columns` as they lie in lane order (ops/op.h).
+std::vector<float> in_lane_order(std::span<const float> rows, uint32_t columns);
+
 // Not written since the buffer was made `poisoned`.
 bool is_poison(float value);
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "ops/harness.h"
@@ -38,6 +39,8 @@ struct Case {
   uint32_t rows_per_part = 0;  // 0: one part
   uint32_t lanes = 0;          // 0: the software adapter's choice, 1
   uint32_t ahead = 0;          // 0: what suits the shape
+  bool in_lanes = false;       // x in lane order
+  uint32_t unit_rows = 12288;
 
   uint32_t max_rows() const { return std::max({capacity, live, 1u}); }
   uint32_t outputs() const { return epilogue == Epilogue::gelu_pair ? rows / 2 : rows; }
@@ -72,7 +75,7 @@ Bound bind(const Case& c, const Data& data) {
   Bound bound{{},
               test::upload(data.weights, c.rows_per_part),
               test::upload(Step{.rows = c.live}),
-              test::upload(data.x),
+              test::upload(c.in_lanes ? test::in_lane_order(data.x, c.columns) : data.x),
               test::upload(data.times),
               test::poisoned(uint64_t{c.max_rows()} * c.outputs() * 4)};
   bound.op = {.weights = bound.weights.matrix,
@@ -81,8 +84,10 @@ Bound bind(const Case& c, const Data& data) {
               .softcap = softcap,
               .lanes = c.lanes,
               .ahead = c.ahead,
+              .unit_rows = c.unit_rows,
               .step = bound.step.view(),
               .x = bound.x.view(),
+              .x_in_lanes = c.in_lanes,
               .times = bound.times.view(),
               .y = bound.y.view(),
               .max_rows = c.max_rows()};
@@ -180,6 +185,29 @@ TEST(Linear, AgreesForEveryShapeAndLanes) {
       {WeightType::q4_0, 20, 12288, none, one, 1, 0, 0, 256, 3},
   };
   for (const Case& c : cases) expect_product(c, random_data(c));
+}
+
+TEST(Linear, TakesRowsInLaneOrder) {
+  for (WeightType type : types) {
+    for (uint32_t unit_rows : {0u, 12288u}) {
+      for (auto [columns, lanes, ahead] :
+           {std::array{96u, 2u, 1u}, {96u, 2u, 2u}, {256u, 8u, 1u}, {1536u, 8u, 3u}}) {
+        for (uint32_t live : {1u, 3u}) {
+          Case c{.type = type,
+                 .rows = 70,
+                 .columns = columns,
+                 .epilogue = Epilogue::gelu_pair,
+                 .route = live == 1 ? RowRoute::one : RowRoute::few,
+                 .live = live,
+                 .lanes = lanes,
+                 .ahead = ahead,
+                 .in_lanes = true,
+                 .unit_rows = unit_rows};
+          expect_product(c, random_data(c));
+        }
+      }
+    }
+  }
 }
 
 TEST(Linear, AgreesForEveryCountOfRowsAndLeavesTheOthersAlone) {
@@ -333,6 +361,8 @@ TEST(Linear, RefusesWhatItsKernelsCannotCompute) {
       {"lanes that do not halve", q4, [](Linear& op) { op.lanes = 12; }},
       {"more lanes than invocations", q4, [](Linear& op) { op.lanes = 128, op.workgroup = 64; }},
       {"a workgroup that is too large", q4, [](Linear& op) { op.workgroup = 512; }},
+      {"lane order for the tiled route", q4,
+       [](Linear& op) { op.x_in_lanes = true, op.rows = RowRoute::many; }},
       {"too many pieces ahead", q4, [](Linear& op) { op.ahead = 5; }},
       {"few rows that are many", q4, [](Linear& op) { op.few_rows = 5; }},
       {"half a word of fp16", {WeightType::f16, 4, 8}, [](Linear& op) { op.weights.columns = 4; }},
@@ -394,6 +424,11 @@ TEST(LinearRoute, LanesFillTheGpuAndReadTheirPiecesAhead) {
     const std::string text = describe(linear_route(op, op.weights.parts[0], {}));
     EXPECT_NE(text.find(expected.tiling), std::string::npos) << text;
   }
+  Linear op = unbound(WeightType::q4_0, 24576, 1536);
+  op.x_in_lanes = true;
+  const std::string text = describe(linear_route(op, op.weights.parts[0], {}));
+  EXPECT_NE(text.find("linear_units "), std::string::npos) << text;
+  EXPECT_NE(text.find("LANES=8 WORKGROUP=64 AHEAD=2"), std::string::npos) << text;
 }
 
 bool rows_are_bit_identical(gpu::Device& device, const Linear& op) {
@@ -415,6 +450,14 @@ TEST(RowsAreBitIdentical, ForEveryKindOfShapeHere) {
     }
     EXPECT_TRUE(rows_are_bit_identical(test_device(), op)) << shape.rows << " x " << shape.columns;
   }
+}
+
+TEST(RowsAreBitIdentical, ForWholeUnits) {
+  Linear op = unbound(WeightType::q4_0, 200, 1536);
+  op.x_in_lanes = true;
+  op.unit_rows = 0;
+  op.lanes = 8;
+  EXPECT_TRUE(expect_value(rows_are_bit_identical(test_device(), op)));
 }
 
 TEST(RowsAreBitIdentical, ForEveryTypeAndEpilogue) {

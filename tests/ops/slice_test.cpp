@@ -123,5 +123,34 @@ TEST(Slice, RefusesColumnsOutsideTheRow) {
   EXPECT_FALSE(record(commands, bad));
 }
 
+TEST(Slice, TurnsLaneOrderEitherWay) {
+  constexpr uint32_t columns = 320, rows = 3;
+  const auto x = test::random_floats(rows * columns, 1);
+  const auto in_lanes = test::in_lane_order(x, columns);
+  const gpu::Buffer step = test::upload(Step{.rows = rows, .accepted = 1});
+  const gpu::Buffer plain = test::upload(x), permuted = test::upload(in_lanes);
+  const gpu::Buffer to_lanes = test::poisoned(columns * sizeof(float));
+  const gpu::Buffer from_lanes = test::poisoned(columns * sizeof(float));
+  Slice op{.x_stride = columns,
+           .columns = columns,
+           .rows = SliceRows::last,
+           .step = step.view(),
+           .x = plain.view(),
+           .y = to_lanes.view(),
+           .y_in_lanes = true,
+           .max_rows = rows};
+  gpu::CommandList commands(test::test_device());
+  test::expect_success(record(commands, op));
+  op.rows = SliceRows::accepted, op.x = permuted.view(), op.y = from_lanes.view();
+  op.x_in_lanes = true, op.y_in_lanes = false;
+  test::expect_success(record(commands, op));
+  test::run(commands, {.rows = rows});
+  EXPECT_TRUE(test::same_bits(test::download(to_lanes.view()), std::span(in_lanes).last(columns)));
+  EXPECT_TRUE(
+      test::same_bits(test::download(from_lanes.view()), std::span(x).subspan(columns, columns)));
+  op.columns = 64;  // a part of a row
+  EXPECT_FALSE(record(commands, op));
+}
+
 }  // namespace
 }  // namespace tandem::ops

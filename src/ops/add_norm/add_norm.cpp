@@ -12,7 +12,8 @@ Route add_norm_route(const AddNorm& op) {
            {"EPSILON", op.epsilon},
            {"SCALED", op.scalar ? 1.0 : 0.0},
            {"EARLIER", op.earlier ? 1.0 : 0.0},
-           {"NEXT", op.next_weight ? 1.0 : 0.0}},
+           {"NEXT", op.next_weight ? 1.0 : 0.0},
+           {"Y_IN_LANES", op.y_in_lanes ? 1.0 : 0.0}},
           {.groups = 1, .rows_per_group = 1},
           // Weights; x, h twice, the earlier branch and y.
           gpu::Traffic{.fixed = (1 + earlier + next) * op.columns * sizeof(float),
@@ -20,6 +21,9 @@ Route add_norm_route(const AddNorm& op) {
 }
 
 Result<void> record(gpu::CommandList& commands, const AddNorm& op) {
+  if (op.y_in_lanes && !has_lane_order(op.columns)) {
+    return fail(ErrorCode::internal, "add_norm: {} columns have no lane order", op.columns);
+  }
   if (op.columns % 4 != 0 || op.columns > 8192) {
     return fail(ErrorCode::unsupported,
                 "add_norm: columns must be a multiple of 4 up to 8192, not {}", op.columns);

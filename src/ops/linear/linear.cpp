@@ -36,22 +36,35 @@ struct Tiling {
   uint32_t ahead = 1;
 };
 
+// Whether linear_units.wgsl takes the matrix: it is faster where rows alone keep a large GPU busy.
+bool takes_units(const Linear& op) {
+  return op.x_in_lanes && op.weights.type == spec::WeightType::q4_0 &&
+         op.weights.rows >= op.unit_rows;
+}
+
 // As many lanes as a large GPU runs at once, but no more than have pieces; of workgroups with many
-// lanes half as many, as their sums take longer. Measured on an H200 (docs/operators.md).
-Tiling tiling(const Linear& op, const gpu::AdapterInfo& adapter) {
-  constexpr uint32_t most_invocations = 256, most_ahead = 4, fewest_lanes = 16;
+// lanes half as many, as their sums take longer.
+uint32_t piece_lanes(uint64_t groups, uint32_t pieces) {
+  constexpr uint32_t most_lanes = 256, fewest_lanes = 16;
   constexpr uint64_t in_flight = 200'000;
-  const auto pieces = static_cast<uint32_t>(div_up(op.weights.columns, 8));
-  const uint64_t groups = div_up(op.weights.rows, rows_per_lane);
+  const uint32_t most = std::min(std::bit_floor(pieces), most_lanes);
+  uint32_t lanes = std::min(most, fewest_lanes);
+  while (2 * lanes <= most && groups * 2 * lanes <= (lanes < 64 ? in_flight : in_flight / 2)) {
+    lanes *= 2;
+  }
+  return lanes;
+}
+
+// Measured on an H200 (docs/operators.md).
+Tiling tiling(const Linear& op, const gpu::AdapterInfo& adapter) {
+  const bool units = takes_units(op);
+  const uint32_t most_ahead = units ? 2 : 4;
+  const auto pieces = static_cast<uint32_t>(div_up(op.weights.columns, units ? 32 : 8));
   Tiling tiling;
   // A software adapter runs one invocation after another: more lanes only cost.
   if (!adapter.software) {
-    const uint32_t most = std::min(std::bit_floor(pieces), most_invocations);
-    tiling.lanes = std::min(most, fewest_lanes);
-    while (2 * tiling.lanes <= most &&
-           groups * 2 * tiling.lanes <= (tiling.lanes < 64 ? in_flight : in_flight / 2)) {
-      tiling.lanes *= 2;
-    }
+    tiling.lanes = units ? std::min(std::bit_floor(pieces), 8u)
+                         : piece_lanes(div_up(op.weights.rows, rows_per_lane), pieces);
   }
   if (op.lanes != 0) tiling.lanes = op.lanes;
   const uint32_t turns = (pieces + tiling.lanes - 1) / tiling.lanes;
@@ -84,6 +97,10 @@ Result<void> check(const Linear& op) {
   }
   if (op.ahead > 4)
     return fail(ErrorCode::internal, "linear: {} pieces ahead are more than 4", op.ahead);
+  if (op.x_in_lanes && (op.rows == RowRoute::many || !has_lane_order(weights.columns))) {
+    return fail(ErrorCode::internal, "linear: x of {} columns cannot be in lane order",
+                weights.columns);
+  }
   if (op.few_rows < 2 || op.few_rows > 4) {
     return fail(ErrorCode::internal, "linear: few rows are 2 to 4, not {}", op.few_rows);
   }
@@ -146,7 +163,6 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
   const uint32_t columns = op.weights.columns;
   const uint32_t group = rows_per_output(op.epilogue);
   std::vector<gpu::Constant> constants = {
-      {"TYPE", double(op.weights.type)},
       {"EPILOGUE", double(op.epilogue)},
       {"ROWS", double(part.rows)},
       {"COLUMNS", double(columns)},
@@ -154,7 +170,9 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
       {"Y_OFFSET", double(part.first_row / group % aligned_floats)},
       {"SOFTCAP", op.epilogue == Epilogue::softcap ? op.softcap : 1},
   };
+  const gpu::Constant type{"TYPE", double(op.weights.type)};
   if (op.rows == RowRoute::many) {
+    constants.push_back(type);
     return {"linear_tiled",
             std::move(constants),
             {div_up(part.rows, tile), tile, 0},
@@ -165,7 +183,11 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
                                      {"LANES", double(lanes)},
                                      {"WORKGROUP", double(workgroup)},
                                      {"AHEAD", double(ahead)}});
-  return {"linear_row",
+  const bool units = takes_units(op);
+  if (!units) {
+    constants.insert(constants.end(), {type, {"X_IN_LANES", op.x_in_lanes ? 1.0 : 0.0}});
+  }
+  return {units ? "linear_units" : "linear_row",
           std::move(constants),
           {div_up(part.rows, rows_per_lane * workgroup / lanes), 0, 0},
           traffic(op, part.rows)};

@@ -31,10 +31,13 @@ struct Linear {
   uint32_t lanes = 0;      // that share a weight row in `one` and `few`, and
   uint32_t workgroup = 0;  // invocations: powers of two up to 256, and
   uint32_t ahead = 0;  // how many pieces they read ahead, up to 4; 0: as suits shape and adapter
+  uint32_t unit_rows = 12288;  // q4_0 matrices of so many rows and more, whose x is in lane order,
+                               // take whole units of 32 columns at a time
   gpu::View step;
-  gpu::View x;      // [max_rows][weights.columns]
-  gpu::View times;  // gelu_times: [max_rows][weights.rows]
-  gpu::View y;      // [max_rows][outputs], outputs = weights.rows, or half of it for gelu_pair
+  gpu::View x;              // [max_rows][weights.columns]
+  bool x_in_lanes = false;  // in lane order, for `one` and `few`
+  gpu::View times;          // gelu_times: [max_rows][weights.rows]
+  gpu::View y;  // [max_rows][outputs], outputs = weights.rows, or half of it for gelu_pair
   uint32_t max_rows = 0;
 };
 

@@ -1,7 +1,7 @@
 // Matrix product for few rows, with its epilogue (linear.h): M = 1 is the route `one`, M = 2 to 4 the
 // route `few`.
 //   weights, scales  planes of [ROWS, COLUMNS] (spec/layout.h); f16, f32: scales is not used
-//   x [rows][COLUMNS], times and y [rows][Y_STRIDE], from element Y_OFFSET on
+//   x [rows][COLUMNS], X_IN_LANES in lane order (op.h), times and y [rows][Y_STRIDE], from element Y_OFFSET on
 // A lane multiplies four weight rows at once, so that what it reads of x serves all four; LANES of them
 // take the pieces of eight columns of these rows in turn, each summing in f32, and a tree in workgroup
 // memory adds the lanes up. They read AHEAD pieces before they use the first. One workgroup computes
@@ -14,6 +14,7 @@
 //#include step.wgsl
 //#include gelu.wgsl
 //#include weight_pieces.wgsl
+//#include lane_order.wgsl
 
 override TYPE: u32;
 override EPILOGUE: u32;
@@ -26,6 +27,7 @@ override WORKGROUP: u32;
 override Y_STRIDE: u32;
 override Y_OFFSET: u32;
 override SOFTCAP: f32;
+override X_IN_LANES: bool;
 
 // EPILOGUE
 const gelu_pair = 1u;

@@ -10,6 +10,7 @@
 //#include step.wgsl
 //#include gelu.wgsl
 //#include weight_pieces.wgsl
+//#include lane_order.wgsl
 
 override TYPE: u32;
 override ROWS: u32;
@@ -18,6 +19,7 @@ override LANES: u32;
 override EPSILON: f32;
 
 override AHEAD = 1u;
+const X_IN_LANES = false;
 
 const invocations = 64u;
 

@@ -9,13 +9,17 @@ Route rms_norm_route(const RmsNorm& op) {
   return {"rms_norm",
           {{"COLUMNS", double(op.columns)},
            {"EPSILON", op.epsilon},
-           {"WEIGHTED", op.weight ? 1.0 : 0.0}},
+           {"WEIGHTED", op.weight ? 1.0 : 0.0},
+           {"Y_IN_LANES", op.y_in_lanes ? 1.0 : 0.0}},
           {.groups = 1, .rows_per_group = 1},
           gpu::Traffic{.fixed = (op.weight ? 1 : 0) * op.columns * sizeof(float),
                        .per_row = 2 * op.columns * sizeof(float)}};
 }
 
 Result<void> record(gpu::CommandList& commands, const RmsNorm& op) {
+  if (op.y_in_lanes && !has_lane_order(op.columns)) {
+    return fail(ErrorCode::internal, "rms_norm: {} columns have no lane order", op.columns);
+  }
   const uint64_t elements = uint64_t{op.max_rows} * op.columns;
   TRY(gpu::check_indexable(elements));
   TRY(check_size("rms_norm", "x", op.x, elements * sizeof(float)));

@@ -9,9 +9,10 @@ struct RmsNorm {
   uint32_t columns = 0;
   float epsilon = 0;
   gpu::View step;
-  gpu::View x;       // [max_rows][columns]
-  gpu::View weight;  // [columns], or none: all ones
-  gpu::View y;       // [max_rows][columns]
+  gpu::View x;              // [max_rows][columns]
+  gpu::View weight;         // [columns], or none: all ones
+  gpu::View y;              // [max_rows][columns]
+  bool y_in_lanes = false;  // in lane order
   uint32_t max_rows = 0;
 };
 

@@ -1,12 +1,14 @@
 // y[row] = x[row] / sqrt(mean(x[row]^2) + EPSILON) * weight.
 // Shapes: x and y [rows][COLUMNS], weight [COLUMNS]. One workgroup computes one row.
-// Limits: any COLUMNS; without WEIGHTED, any view may stand in for weight.
+// Y_IN_LANES: y in lane order (op.h). Limits: any COLUMNS, then COLUMNS % 32 == 0; without WEIGHTED, any view may stand in for weight.
 
 //#include step.wgsl
+//#include lane_order.wgsl
 
 override COLUMNS: u32;
 override EPSILON: f32;
 override WEIGHTED: bool;
+override Y_IN_LANES: bool;
 
 const INVOCATIONS = 256u;
 
@@ -42,10 +44,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 
   for (var c = invocation; c < COLUMNS; c += INVOCATIONS) {
     let normed = x[base + c] * scale;
+    let to = base + select(c, 4u * lane_order(c / 4u, COLUMNS) + c % 4u, Y_IN_LANES);
     if (WEIGHTED) {
-      y[base + c] = normed * weight[c];
+      y[to] = normed * weight[c];
     } else {
-      y[base + c] = normed;
+      y[to] = normed;
     }
   }
 }

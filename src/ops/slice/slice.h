@@ -18,6 +18,9 @@ struct Slice {
   gpu::View step;
   gpu::View x;  // [max_rows][x_stride]
   gpu::View y;  // [max_rows][columns], or [1][columns]
+  // Which of the two are in lane order: whole rows can be.
+  bool x_in_lanes = false;
+  bool y_in_lanes = false;
   uint32_t max_rows = 0;
 };
 
