@@ -12,6 +12,7 @@
 #include "ops/sample/sample.h"
 #include "support/compare.h"
 #include "support/device.h"
+#include "support/refusal.h"
 
 namespace tandem::test {
 namespace {
@@ -226,7 +227,9 @@ TEST(Tiny, ASequenceIsPreparedAndHarvestedWithoutWaiting) {
   ASSERT_TRUE(accepted(polled->prefill(0, ids, {.max_tokens = 6})));
   std::vector<uint32_t> tokens;
   while (tokens.size() < 6) {
-    if (polled->in_flight() == 0) ASSERT_TRUE(accepted(polled->decode()));
+    if (polled->in_flight() == 0) {
+      ASSERT_TRUE(accepted(polled->decode()));
+    }
     const auto round = expect_value(polled->harvest(false));
     if (round) tokens.push_back(round->targets[0]);
   }
