@@ -4,6 +4,7 @@
 //
 // They are parts of tiny checkpoints and of the artifact that is made of them, and the same cut
 // short.
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -43,7 +44,7 @@ class Seeds {
 };
 
 bool write_seeds(const Seeds& seeds) {
-  const TinyShape shape{.layers = 2, .kv_shared = 0, .vocabulary = 320};
+  const TinyShape shape{.layers = 2, .kv_shared = 0, .vocabulary = 400};
   const std::string config = tiny_config(shape), assistant = tiny_assistant_config(shape);
   const TemporaryFolder temporary;
   const fs::path target = temporary.path() / "target", drafter = temporary.path() / "assistant",
@@ -52,7 +53,10 @@ bool write_seeds(const Seeds& seeds) {
   write_checkpoint(target, config, tensors);
   write_checkpoint(drafter, assistant, random_assistant_tensors(assistant));
   const auto exported = exporter::export_checkpoint(target, out, {.assistant = drafter});
-  if (!exported) return false;
+  if (!exported) {
+    std::fprintf(stderr, "%s\n", exported.error().message.c_str());
+    return false;
+  }
 
   seeds.add("config", "gemma4.json", config);
   seeds.add("assistant_config", "ordered.json", assistant);
