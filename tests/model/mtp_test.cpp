@@ -401,7 +401,8 @@ TEST(MtpRoutes, APlainModelHasNoneOfTheAssistantsKernels) {
   EXPECT_GT(count(dynamic_cast<const model::Target&>(*mtp)), 0u);
 }
 
-TEST(MtpRoutes, ARoundTakesAtMostHalfAsManyDispatchesMoreThanADecode) {
+// Drafting and verifying cost a fixed number of dispatches more than a decode of one row.
+TEST(MtpRoutes, ARoundTakesFewDispatchesMoreThanADecode) {
   const auto model = make_atlas_mtp(Place::gpu_f16, {.context = 512, .drafts = 2});
   const auto sequence = model::TargetSequence::make(dynamic_cast<model::Target&>(*model));
   ASSERT_TRUE(accepted(sequence));
@@ -418,8 +419,8 @@ TEST(MtpRoutes, ARoundTakesAtMostHalfAsManyDispatchesMoreThanADecode) {
   uint32_t decode = 0;
   for (const gpu::CommandList* list : (*without)->method("decode"))
     decode += list->dispatch_count();
-  EXPECT_LE(decode, 190u);
-  EXPECT_LE(2 * dispatches("k2_round"), 3 * decode) << dispatches("k2_round") << " " << decode;
+  EXPECT_LE(decode, 115u);
+  EXPECT_LE(dispatches("k2_round"), decode + 59);
 }
 
 // The traces of transformers' own loop, round by round, in one submission each.
