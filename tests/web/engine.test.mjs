@@ -12,16 +12,22 @@ function countImports() {
   const counts = new Map();
   const instantiate = WebAssembly.instantiate;
   WebAssembly.instantiate = (bytes, imports) => {
-    const counted = Object.fromEntries(Object.entries(imports).map(([module, functions]) => [
-      module,
-      Object.fromEntries(Object.entries(functions).map(([name, value]) => [
-        name,
-        typeof value !== 'function' ? value : (...values) => {
-          counts.set(name, (counts.get(name) ?? 0) + 1);
-          return value(...values);
-        },
-      ])),
-    ]));
+    const counted = Object.fromEntries(
+      Object.entries(imports).map(([module, functions]) => [
+        module,
+        Object.fromEntries(
+          Object.entries(functions).map(([name, value]) => [
+            name,
+            typeof value !== 'function'
+              ? value
+              : (...values) => {
+                  counts.set(name, (counts.get(name) ?? 0) + 1);
+                  return value(...values);
+                },
+          ]),
+        ),
+      ]),
+    );
     return instantiate(bytes, counted);
   };
   return { counts, restore: () => (WebAssembly.instantiate = instantiate) };

@@ -133,7 +133,10 @@ test('a plan says what a load takes', async () => {
   assert.equal(plan.refusal, null);
   assert.deepEqual(plan.views, ['plain', 'mtp']);
   assert.equal(plan.drafts, 2);
-  assert.equal(plan.downloadBytes, plan.ranges.reduce((sum, { bytes }) => sum + bytes, 0));
+  assert.equal(
+    plan.downloadBytes,
+    plan.ranges.reduce((sum, { bytes }) => sum + bytes, 0),
+  );
   const without = await engine.plan(atlas.manifest, { drafts: 0, context: 512 });
   assert.equal(without.context, 512);
   assert.ok(without.downloadBytes < plan.downloadBytes);
@@ -214,9 +217,12 @@ test('a device that is lost while it generates', async () => {
   session.start(engine.encodeChat(question), { maxTokens: 64, ignoreEos: true });
   await session.step();
   own.destroy();
-  await assert.rejects(async () => {
-    for (;;) await session.step();
-  }, { name: 'TandemError', code: 'device_lost' });
+  await assert.rejects(
+    async () => {
+      for (;;) await session.step();
+    },
+    { name: 'TandemError', code: 'device_lost' },
+  );
   assert.throws(() => session.start([2], {}), { code: 'device_lost' });
   await assert.rejects(engine.session(), { code: 'device_lost' });
   await engine.unload();
