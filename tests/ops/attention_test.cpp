@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "base/half.h"
 #include "ops/harness.h"
@@ -165,6 +166,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{8, 1, 512, 0, 700, f16}, {600}, 3, "E2B full"},
         Case{{8, 1, 512, 0, 140, f32}, {130}, 2, "E2B full in f32"},
         Case{{8, 2, 256, 512, 640, f16}, {1000}, 4, "E4B sliding, a ring"},
+        Case{{8, 1, 256, 512, 520, f32}, {0, 300, 511, 1000}, 2, "E2B sliding in f32"},
+        Case{{2, 1, 32, 600, 640, f16}, {599, 1000}, 4, "a window that is split"},
+        Case{{2, 1, 264, 40, 50, f16}, {20, 100}, 4, "heads that are split"},
         Case{{4, 1, 64, 128, 137, f16},
              {126, 127, 128, 255, 300, 123456},
              8,
@@ -274,7 +278,11 @@ TEST(Attention, ALaggingWindowHoldsDistancesOneToItsWidth) {
 
 TEST(Attention, SlidingLayersNeedTheSameWorkgroupsAtEveryPosition) {
   Attention op = {.heads = 8, .kv_heads = 1, .head_dim = 256, .window = 512, .positions = 8960};
-  EXPECT_EQ(attention_routes(op)[0].grid.groups, 8u * 9);  // 512 keys touch up to 9 splits of 64
+  EXPECT_EQ(attention_routes(op)[0].grid.groups, 8u * 4);  // four parts of a head
+  EXPECT_EQ(attention_routes(op)[0].grid.positions_per_group, 0u);
+  EXPECT_EQ(attention_routes(op).size(), 1u);
+  op.window = 1024;
+  EXPECT_EQ(attention_routes(op)[0].grid.groups, 8u * 17);  // 1024 keys touch up to 17 splits of 64
   EXPECT_EQ(attention_routes(op)[0].grid.positions_per_group, 0u);
   op.window = 0;
   EXPECT_EQ(attention_routes(op)[0].grid.groups, 8u);
@@ -292,10 +300,13 @@ TEST(Attention, TheLargestHeadsFitTheBaseLimits) {
   limits.max_workgroup_invocations = 256;
   limits.max_storage_buffers = 8;
   const auto device = test::open_device({.limits = limits});
-  for (AttentionRoute kind : routes) {
+  for (const auto& [kind, head_dim, window] : {std::tuple{AttentionRoute::split, 512u, 0u},
+                                               {AttentionRoute::split, 256u, 512u},
+                                               {AttentionRoute::whole, 512u, 0u}}) {
     const Attention op = {.heads = 8,
                           .kv_heads = 1,
-                          .head_dim = 512,
+                          .head_dim = head_dim,
+                          .window = window,
                           .positions = 8960,
                           .route = kind,
                           .kv = {.type = KvType::f16, .slots = 8960}};

@@ -43,15 +43,17 @@ TEST(Label, TellsTheShape) {
       {linear(WeightType::q4_0, 6144, 1536, Epilogue::gelu_pair, RowRoute::one),
        "linear_row q4_0 6144x1536 gelu_pair m=1 lanes=64"},
       {linear(WeightType::q8_0, 256, 768, Epilogue::none, RowRoute::few),
-       "linear_row q8_0 256x768 m=4 lanes=32"},
+       "linear_row q8_0 256x768 m=4 lanes=64"},
       {linear(WeightType::f16, 8192, 256, Epilogue::softcap, RowRoute::many),
        "linear_tiled f16 8192x256 softcap"},
       {linear(WeightType::f32, 32, 256, Epilogue::gelu_times, RowRoute::many),
        "linear_tiled f32 32x256 gelu_times"},
       {attention_routes(attention(AttentionRoute::split, 512))[0],
-       "attention_split 8/1x256 f16 window=512"},
-      {attention_routes(attention(AttentionRoute::split, 512))[1],
-       "attention_combine 8x256 window=512"},
+       "attention_window 8/1x256 f16 window=512"},
+      {attention_routes(attention(AttentionRoute::split, 1024))[0],
+       "attention_split 8/1x256 f16 window=1024"},
+      {attention_routes(attention(AttentionRoute::split, 1024))[1],
+       "attention_combine 8x256 window=1024"},
       {attention_routes(attention(AttentionRoute::whole, 0))[0],
        "attention 8/1x256 f16 full whole"},
       {embedding_route({.table = table, .columns = 192}, {0, 4096, {}, {}}),
@@ -101,7 +103,8 @@ TEST(Label, BytesOfAttentionGrowWithThePositionsInReach) {
   EXPECT_EQ(bytes(AttentionRoute::whole, 512, {1, 100}), 2 * row + 100 * kv);
   EXPECT_EQ(bytes(AttentionRoute::whole, 512, {1, 1000}), 2 * row + 512 * kv);
   EXPECT_EQ(bytes(AttentionRoute::whole, 512, {3, 1000}), 6 * row + 514 * kv);
-  EXPECT_EQ(bytes(AttentionRoute::split, 512, {1, 1000}), row + 512 * (kv + partials));
+  EXPECT_EQ(bytes(AttentionRoute::split, 512, {1, 1000}), 2 * row + 512 * kv);
+  EXPECT_EQ(bytes(AttentionRoute::split, 1024, {1, 2000}), row + 1024 * (kv + partials));
 }
 
 }  // namespace

@@ -16,6 +16,17 @@ uint32_t max_splits(const Attention& op) {
   return std::min(context, (op.window + split_keys - 2) / split_keys + 1);
 }
 
+// Few rows whose windows fit a workgroup need no combine.
+bool takes_window(const Attention& op) {
+  return op.route == AttentionRoute::split && op.window != 0 && op.window <= 512 &&
+         op.head_dim <= 256;
+}
+
+// Workgroups that share a head's elements: only where there are many keys to read.
+uint32_t window_parts(const Attention& op) {
+  return op.window >= 256 && op.head_dim % 32 == 0 ? 4 : 1;
+}
+
 // Heads of one KV head that a workgroup of the route `whole` computes together, so that they read
 // each key once.
 uint32_t queries_together(const Attention& op) {
@@ -38,7 +49,7 @@ uint64_t partials_bytes_per_position(const Attention& op) {
 // q, y or the partial sums, and each key and value in reach once.
 gpu::Traffic traffic(const Attention& op) {
   const uint64_t row = uint64_t{op.heads} * op.head_dim * sizeof(float);
-  const bool split = op.route == AttentionRoute::split;
+  const bool split = op.route == AttentionRoute::split && !takes_window(op);
   return {.per_row = split ? row : 2 * row,
           .per_position = 2 * kv_row_bytes(op.kv.type, op.kv_heads, op.head_dim) +
                           (split ? partials_bytes_per_position(op) : 0),
@@ -79,7 +90,7 @@ Result<void> check(const Attention& op) {
   TRY(check_size("attention", "y", op.y, elements * sizeof(float)));
   TRY(check_cache("attention", op.kv, op.kv_heads, op.head_dim));
   if (op.rope) TRY(check_rope(op));
-  if (op.route == AttentionRoute::whole) return {};
+  if (op.route == AttentionRoute::whole || takes_window(op)) return {};
   TRY(gpu::check_indexable(attention_partials_bytes(op) / sizeof(float)));
   return check_size("attention", "partials", op.partials, attention_partials_bytes(op));
 }
@@ -87,6 +98,7 @@ Result<void> check(const Attention& op) {
 }  // namespace
 
 uint64_t attention_partials_bytes(const Attention& op) {
+  if (takes_window(op)) return sizeof(float);
   const uint64_t split_bytes = (uint64_t{op.head_dim} + 4) * sizeof(float);
   return uint64_t{op.max_rows} * op.heads * max_splits(op) * split_bytes;
 }
@@ -118,19 +130,22 @@ std::vector<Route> attention_routes(const Attention& op) {
              {.groups = op.heads / queries, .rows_per_group = 1},
              traffic(op)}};
   }
+  const gpu::Constant rope{"ROPE", op.rope ? 1.0 : 0.0};
+  const gpu::Constant rotated{"ROTATED", op.rope ? op.rope->rotated_pairs : 1.0};
+  const gpu::Constant epsilon{"EPSILON", op.rope ? op.rope->epsilon : 0.0};
+  if (takes_window(op)) {
+    const uint32_t parts = window_parts(op);
+    return {{"attention_window",
+             with({kv_heads, slots, kv_f16, rope, rotated, epsilon, {"PARTS", double(parts)}}),
+             {.groups = uint64_t{op.heads} * parts, .rows_per_group = 1},
+             traffic(op)}};
+  }
   const gpu::Constant splits{"SPLITS", double(max_splits(op))};
   gpu::Grid grid = {.groups = op.heads, .rows_per_group = 1};
   if (op.window == 0) grid.positions_per_group = split_keys;
   if (op.window != 0) grid.groups *= max_splits(op);
-  return {{"attention_split",
-           with({kv_heads,
-                 slots,
-                 kv_f16,
-                 splits,
-                 {"ROPE", op.rope ? 1.0 : 0.0},
-                 {"ROTATED", op.rope ? op.rope->rotated_pairs : 1.0},
-                 {"EPSILON", op.rope ? op.rope->epsilon : 0.0}}),
-           grid, traffic(op)},
+  return {{"attention_split", with({kv_heads, slots, kv_f16, splits, rope, rotated, epsilon}), grid,
+           traffic(op)},
           {"attention_combine",
            with({splits}),
            {.groups = op.heads, .rows_per_group = 1},
@@ -145,9 +160,14 @@ Result<void> record(gpu::CommandList& commands, const Attention& op) {
   if (op.route == AttentionRoute::whole) {
     return dispatch(commands, routes[0], {step, q, keys, values, gpu::read_write(op.y)});
   }
+  const gpu::Binding q_norm = gpu::read(op.rope ? op.rope->q_norm : op.q);
+  const gpu::Binding angles = gpu::read(op.rope ? op.rope->angles : op.q);
+  if (takes_window(op)) {
+    return dispatch(commands, routes[0],
+                    {step, q, keys, values, q_norm, angles, gpu::read_write(op.y)});
+  }
   TRY(dispatch(commands, routes[0],
-               {step, q, keys, values, gpu::read(op.rope ? op.rope->q_norm : op.q),
-                gpu::read(op.rope ? op.rope->angles : op.q), gpu::read_write(op.partials)}));
+               {step, q, keys, values, q_norm, angles, gpu::read_write(op.partials)}));
   return dispatch(commands, routes[1], {step, gpu::read(op.partials), gpu::read_write(op.y)});
 }
 

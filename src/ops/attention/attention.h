@@ -5,8 +5,10 @@
 //
 // Routes: `split` (few rows): one workgroup per (row, head, split of keys), then a combine. Splits
 // start at absolute positions, multiples of `split_keys`, so that a row's bits do not depend on the
-// rows beside it. `whole` (many rows): one workgroup walks all keys of one row, for up to four
-// heads that read the same KV head. head_dim is a multiple of 8, at most 512.
+// rows beside it. Windows of up to 512 keys of heads of up to 256 elements need no combine: a
+// workgroup walks all keys of a row for a part of a head. `whole` (many rows): one workgroup walks
+// all keys of one row, for up to four heads that read the same KV head. head_dim is a multiple of
+// 8, at most 512.
 #pragma once
 
 #include "ops/op.h"
@@ -37,7 +39,7 @@ struct Attention {
   gpu::View q;                    // [max_rows][heads][head_dim]
   std::optional<QueryRope> rope;  // route split: q is as its product leaves it
   KvCache kv;
-  gpu::View partials;  // route split: scratch of attention_partials_bytes
+  gpu::View partials;  // route split where it combines: scratch of attention_partials_bytes
   gpu::View y;         // [max_rows][heads * head_dim]
   uint32_t max_rows = 0;
 };

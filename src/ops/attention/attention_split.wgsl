@@ -7,13 +7,14 @@
 // of weights.
 // With ROPE q is as its product leaves it: the workgroup turns it to rope(rms_norm(q) * q_norm) at the
 // row's own position, angles [positions][ROTATED] of (cos, sin).
-// Four lanes share the product of the query and a key, and read it side by side; then the invocations
-// that have the same elements of the values share the keys.
+// Four lanes share the product of the query and a key; then the invocations that have the same elements
+// of the values share the keys.
 // Limits: HEAD_DIM a multiple of 8 and at most 512; without ROPE any view may stand in for q_norm and
 // angles. 13 KiB of workgroup memory.
 
 //#include step.wgsl
 //#include row_sum.wgsl
+//#include few_row_attention.wgsl
 
 override HEADS: u32;
 override KV_HEADS: u32;
@@ -28,12 +29,6 @@ override ROTATED: u32;
 override EPSILON: f32;
 
 const tile = 64u;
-const lanes = 4u;
-const lowest = -3.0e38;
-
-override QUADS = HEAD_DIM / 4u;
-// Of eight elements: what an invocation has of the values.
-override UNITS = HEAD_DIM / 8u;
 // So many invocations share a unit, each every SHARES-th key.
 override SHARES = min(invocations / UNITS, tile);
 
@@ -45,7 +40,6 @@ override SHARES = min(invocations / UNITS, tile);
 @group(0) @binding(5) var<storage, read> angles: array<vec2<f32>>;
 @group(0) @binding(6) var<storage, read_write> partials: array<vec4<f32>>;
 
-var<workgroup> query: array<vec4<f32>, QUADS>;
 // [lane][key], then the scores and the weights of the keys.
 var<workgroup> products: array<f32, 256>;
 var<workgroup> scores: array<f32, tile>;
@@ -53,76 +47,6 @@ var<workgroup> weights: array<f32, tile>;
 var<workgroup> tile_maximum: f32;
 // [share][quad]
 var<workgroup> totals: array<vec4<f32>, 512>;
-
-struct Eight {
-  low: vec4<f32>,
-  high: vec4<f32>,
-}
-
-fn halves(words: vec4<u32>) -> Eight {
-  return Eight(vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y)),
-               vec4<f32>(unpack2x16float(words.z), unpack2x16float(words.w)));
-}
-
-// Elements 8 * unit .. 8 * unit + 7 of a slot's head.
-fn key_unit(cached: u32, unit: u32) -> Eight {
-  if (KV_F16) {
-    return halves(keys[cached * UNITS + unit]);
-  }
-  let at = cached * QUADS + 2u * unit;
-  return Eight(bitcast<vec4<f32>>(keys[at]), bitcast<vec4<f32>>(keys[at + 1u]));
-}
-fn value_unit(cached: u32, unit: u32) -> Eight {
-  if (KV_F16) {
-    return halves(values[cached * UNITS + unit]);
-  }
-  let at = cached * QUADS + 2u * unit;
-  return Eight(bitcast<vec4<f32>>(values[at]), bitcast<vec4<f32>>(values[at + 1u]));
-}
-
-// exp for differences from a maximum: what is below -80 adds nothing to a sum in f32.
-fn weight(difference: f32) -> f32 {
-  return exp(clamp(difference, -80.0, 0.0));
-}
-
-fn angle(position: u32, pair: u32) -> vec2<f32> {
-  if (pair >= ROTATED) {
-    return vec2<f32>(1.0, 0.0);
-  }
-  let row = min(position, arrayLength(&angles) / ROTATED - 1u);
-  return angles[row * ROTATED + pair];
-}
-
-// Leaves the head's query from quad `first_quad` of q on in `query`.
-fn read_query(first_quad: u32, position: u32, local: u32) {
-  var value = vec4<f32>();
-  if (local < QUADS) {
-    value = q[first_quad + local];
-  }
-  if (ROPE) {
-    let squares = value * value;
-    let sum = row_sum((squares.x + squares.y) + (squares.z + squares.w), local);
-    value *= inverseSqrt(sum / f32(HEAD_DIM) + EPSILON);
-    if (local < QUADS) {
-      query[local] = value * q_norm[local];
-    }
-    workgroupBarrier();
-    // Each has the quad of its number and the quad that it is turned with.
-    let first = local % (QUADS / 2u);
-    let low = query[first];
-    let high = query[first + QUADS / 2u];
-    let turns = transpose(mat4x2<f32>(angle(position, 4u * first), angle(position, 4u * first + 1u),
-                                      angle(position, 4u * first + 2u),
-                                      angle(position, 4u * first + 3u)));
-    value = select(high * turns[0] + low * turns[1], low * turns[0] - high * turns[1],
-                   local < QUADS / 2u);
-    workgroupBarrier();
-  }
-  if (local < QUADS) {
-    query[local] = value;
-  }
-  workgroupBarrier();
-}
 
 @compute @workgroup_size(invocations)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -153,16 +77,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let lane = local % lanes;
   if (key >= key_begin && key < key_end) {
     let cached = (tile_begin + key) % SLOTS * KV_HEADS + kv_head;
-    var sum = vec4<f32>();
-    for (var first = 0u; first < UNITS; first += lanes) {
-      let unit = first + lane;
-      if (UNITS % lanes == 0u || unit < UNITS) {
-        let k = key_unit(cached, unit);
-        sum = fma(query[2u * unit], k.low, sum);
-        sum = fma(query[2u * unit + 1u], k.high, sum);
-      }
-    }
-    products[lane * tile + key] = (sum.x + sum.y) + (sum.z + sum.w);
+    products[lane * tile + key] = key_product(cached, lane);
   }
   workgroupBarrier();
 
