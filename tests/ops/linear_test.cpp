@@ -428,7 +428,11 @@ TEST(LinearRoute, LanesFillTheGpuAndReadTheirPiecesAhead) {
   op.x_in_lanes = true;
   const std::string text = describe(linear_route(op, op.weights.parts[0], {}));
   EXPECT_NE(text.find("linear_units "), std::string::npos) << text;
-  EXPECT_NE(text.find("LANES=8 WORKGROUP=64 AHEAD=2"), std::string::npos) << text;
+  EXPECT_NE(text.find("LANES=16 WORKGROUP=64 AHEAD=3"), std::string::npos) << text;
+  op = unbound(WeightType::q4_0, 262144, 1536);
+  op.x_in_lanes = true;
+  const std::string head = describe(linear_route(op, op.weights.parts[0], {}));
+  EXPECT_NE(head.find("LANES=8 WORKGROUP=64 AHEAD=2"), std::string::npos) << head;
 }
 
 bool rows_are_bit_identical(gpu::Device& device, const Linear& op) {

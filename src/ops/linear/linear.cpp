@@ -58,12 +58,13 @@ uint32_t piece_lanes(uint64_t groups, uint32_t pieces) {
 // Measured on an H200 (docs/operators.md).
 Tiling tiling(const Linear& op, const gpu::AdapterInfo& adapter) {
   const bool units = takes_units(op);
-  const uint32_t most_ahead = units ? 2 : 4;
+  const bool very_many_rows = op.weights.rows >= 1 << 16;
+  const uint32_t most_ahead = !units ? 4 : very_many_rows ? 2 : 3;
   const auto pieces = static_cast<uint32_t>(div_up(op.weights.columns, units ? 32 : 8));
   Tiling tiling;
   // A software adapter runs one invocation after another: more lanes only cost.
   if (!adapter.software) {
-    tiling.lanes = units ? std::min(std::bit_floor(pieces), 8u)
+    tiling.lanes = units ? std::min(std::bit_floor(pieces), very_many_rows ? 8u : 16u)
                          : piece_lanes(div_up(op.weights.rows, rows_per_lane), pieces);
   }
   if (op.lanes != 0) tiling.lanes = op.lanes;

@@ -73,8 +73,10 @@ struct Sums {
   row3: vec4<f32>,
 }
 
-fn quad_product(c0: vec4<f32>, c1: vec4<f32>, c2: vec4<f32>, c3: vec4<f32>, v: vec4<f32>, sum: vec4<f32>) -> vec4<f32> {
-  return fma(c3, vec4<f32>(v.w), fma(c2, vec4<f32>(v.z), fma(c1, vec4<f32>(v.y), fma(c0, vec4<f32>(v.x), sum))));
+fn quad_product(c0: vec4<f32>, c1: vec4<f32>, c2: vec4<f32>, c3: vec4<f32>, v: vec4<f32>,
+                before: vec4<f32>) -> vec4<f32> {
+  let sum = fma(c1, vec4<f32>(v.y), fma(c0, vec4<f32>(v.x), before));
+  return fma(c3, vec4<f32>(v.w), fma(c2, vec4<f32>(v.z), sum));
 }
 
 // Columns c0 .. c3 of four weight rows times quad `at` of each row of x.
