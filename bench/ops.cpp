@@ -1,5 +1,5 @@
 // How long operators of decode take at a model's shapes, with kernels cut in different ways:
-//   bench_ops [ADAPTER] [FILTER]
+//   bench_ops [ADAPTER] [FILTER] [checks]    checks: with the library's bounds checks
 // Each figure is the time of one dispatch among many in one pass, as decode runs them. Weights are
 // read from copies in turn, so that no cache holds them.
 #include <fmt/format.h>
@@ -177,7 +177,8 @@ class Bench {
                       .max_rows = m};
     op.partials = buffer(ops::attention_partials_bytes(op));
     for (uint32_t i = 0; i < 4; ++i) succeed(ops::record(commands, op));
-    return 2 * time(commands, {.rows = m, .positions = position + m});
+    const double dispatches = commands.dispatch_count() / 4.0;
+    return dispatches * time(commands, {.rows = m, .positions = position + m});
   }
 
   double add_norm(uint32_t columns, uint32_t m) {
