@@ -79,6 +79,7 @@ Result<Binding> bind_registry(const Checkpoint& checkpoint,
   }
   for (const spec::Tensor& row : registry) {
     BoundTensor tensor{row, {}, &checkpoint};
+    if (checkpoint.sums_norms()) tensor.row.offset = 0;
     for (const spec::Source& source : row.sources) {
       tensor.sources.push_back(found.at(source.name)->second);
       TRY(check_source(tensor.sources.back(), source, row.tensor_class));

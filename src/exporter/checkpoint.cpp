@@ -88,12 +88,13 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& folder) {
   return checkpoint;
 }
 
-Checkpoint Checkpoint::of_file(std::string name, File file,
+Checkpoint Checkpoint::of_gguf(std::string name, File file,
                                std::map<std::string, CheckpointTensor> tensors) {
   Checkpoint checkpoint;
   checkpoint.file_names_.push_back(std::move(name));
   checkpoint.files_.push_back(std::move(file));
   checkpoint.tensors_ = std::move(tensors);
+  checkpoint.sums_norms_ = true;
   return checkpoint;
 }
 

@@ -39,8 +39,8 @@ class Checkpoint {
   // not in the index are each refused.
   static Result<Checkpoint> open(const std::filesystem::path& folder);
 
-  // A single file whose tensors are known, by their names in a Hugging Face checkpoint.
-  static Checkpoint of_file(std::string name, File file,
+  // A GGUF file, its tensors by their names in a Hugging Face checkpoint.
+  static Checkpoint of_gguf(std::string name, File file,
                             std::map<std::string, CheckpointTensor> tensors);
 
   // By name, in the words of Hugging Face whatever the file calls them.
@@ -48,6 +48,8 @@ class Checkpoint {
   const std::vector<File>& files() const { return files_; }
   const std::vector<std::string>& file_names() const { return file_names_; }
   bool has_index() const { return has_index_; }
+  // Whether weights of norms are sums with what their norm adds (spec::Tensor::offset), as in GGUF.
+  bool sums_norms() const { return sums_norms_; }
 
   // Fills `bytes` with a tensor's data from `offset` on.
   Result<void> read(const CheckpointTensor& tensor, uint64_t offset,
@@ -61,6 +63,7 @@ class Checkpoint {
   Result<void> check_index(const WeightMap& index) const;
 
   bool has_index_ = false;
+  bool sums_norms_ = false;
   std::vector<std::string> file_names_;
   std::vector<File> files_;
   std::map<std::string, CheckpointTensor> tensors_;

@@ -98,7 +98,7 @@ Result<Source> open_gguf_source(const std::filesystem::path& path) {
   Source source;
   source.config_name = source.tokenizer_name = source.generation_name = file.path();
   source.checkpoint = std::make_unique<const Checkpoint>(
-      Checkpoint::of_file(path.filename().string(), std::move(file), std::move(tensors)));
+      Checkpoint::of_gguf(path.filename().string(), std::move(file), std::move(tensors)));
   TRY_ASSIGN(source.texts, read_gguf_texts(metadata, *source.checkpoint));
   return source;
 }
