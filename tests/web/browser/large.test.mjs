@@ -22,11 +22,31 @@ test('the wasm memory stays below 64 MB while gigabytes go through', async (t) =
 
   const page = await openPage(await browser.newContext(), `${server.origin}/icon.svg`);
   page.setDefaultTimeout(900_000);
-  const result = await page.evaluate(async () => {
-    const { Tandem } = await import('/tandem/index.js');
-    const model = await Tandem.load('/e2b', { cache: 'none', context: 128, inputBound: 16 });
-    return { census: await model.census(), weightBytes: model.info.weightBytes };
+  // The load ends with the last of the weights: compiling this size of kernels is not what is looked at.
+  const { heapBytes, bytes } = await page.evaluate(async () => {
+    const { default: create } = await import('/tandem/engine/webgpu_llama.js');
+    const { Artifact } = await import('/tandem/artifact.js');
+    const { tokenizerOf } = await import('/tandem/opening.js');
+    const { openSource } = await import('/tandem/source.js');
+    const artifact = new Artifact(openSource('/e2b'));
+    const controller = new AbortController();
+    const seen = { heapBytes: 0, bytes: 0 };
+    const engine = await create({
+      ...{ context: 128, inputBound: 16, signal: controller.signal },
+      onProgress({ phase, done, total }) {
+        if (phase !== 'weights') return;
+        seen.bytes = done;
+        seen.heapBytes = Math.max(seen.heapBytes, engine.census().heapBytes);
+        if (done === total) controller.abort();
+      },
+    });
+    const manifest = await artifact.manifest();
+    const tokenizer = await artifact.verify(tokenizerOf(manifest));
+    await engine.load(manifest, artifact, tokenizer).catch((error) => {
+      if (error.name !== 'AbortError') throw error;
+    });
+    return seen;
   });
-  assert.ok(result.weightBytes > 2e9, `${result.weightBytes} bytes of weights`);
-  assert.ok(result.census.heapBytes < 64 << 20, `${result.census.heapBytes} bytes of wasm memory`);
+  assert.ok(bytes > 2e9, `${bytes} bytes of weights`);
+  assert.ok(heapBytes < 64 << 20, `${heapBytes} bytes of wasm memory`);
 });
