@@ -1,5 +1,5 @@
-// What the kernels of attention for few rows share: the query of a head, turned or not, and keys and values
-// in units of eight elements, for kernels that include this and row_sum.wgsl: they declare
+// What the kernels of attention for few rows share: the query of a head, turned or not, and keys
+// and values in units of eight elements, for kernels that include this and row_sum.wgsl: they declare
 //   override HEAD_DIM, KV_F16, ROPE, ROTATED and EPSILON; q: array<vec4<f32>>, keys and values:
 //   array<vec4<u32>>, q_norm: array<vec4<f32>>, angles: array<vec2<f32>>.
 

@@ -1,6 +1,7 @@
-// The weights of a matrix in pieces of eight columns of four rows at once, for kernels that include this:
-// they declare
-//   override TYPE, COLUMNS, LANES, AHEAD and X_IN_LANES; weights and scales: array<u32>, the planes of a matrix of
+// The weights of a matrix in pieces of eight columns of four rows at once, for kernels that include
+// this: they declare
+//   override TYPE, COLUMNS, LANES, AHEAD and X_IN_LANES; weights and scales: array<u32>, the planes
+//   of a matrix of
 //   rows of COLUMNS (spec/layout.h); f16, f32: scales is not used.
 // LANES invocations take the pieces in turn, AHEAD of them at once.
 
@@ -11,16 +12,16 @@ const halves = 2u;
 
 override PIECES = (COLUMNS + 7u) / 8u;
 
-// What is read of a piece of four rows ahead of its use: a word of each row (q4_0), two (q8_0) or none,
-// and the word that has the scale.
+// What is read of a piece of four rows ahead of its use: a word of each row (q4_0), two (q8_0) or
+// none, and the word that has the scale.
 struct Ahead {
   a: vec4<u32>,
   b: vec4<u32>,
   scale: vec4<u32>,
 }
 
-// A piece: column by column the weights of four rows. Written out, since an array that is indexed by a
-// variable may not stay in registers.
+// A piece: column by column the weights of four rows. Written out, since an array that is indexed
+// by a variable may not stay in registers.
 alias Piece = array<vec4<f32>, 8>;
 
 // The same word of four rows.
@@ -46,7 +47,8 @@ fn read_ahead(rows: vec4<u32>, wanted: u32) -> Ahead {
   return ahead;
 }
 
-// Four bits from bit `at` <= 16 on, less 8, exactly: with the exponent of 2^23 they are 2^23 + 2^at n.
+// Four bits from bit `at` <= 16 on, less 8, exactly: with the exponent of 2^23 they are 2^23 + 2^at
+// n.
 fn nibbles(word: vec4<u32>, at: u32) -> vec4<f32> {
   let bits = (word & vec4<u32>(15u << at)) | vec4<u32>(0x4b000000u);
   let unit = 1.0 / f32(1u << at);

@@ -1,9 +1,11 @@
 // h[row] = (h[row] + x[row] / sqrt(mean(x[row]^2) + EPSILON) * weight) * scalar, in place, then
 // with NEXT y[row] = h[row] / sqrt(mean(h[row]^2) + EPSILON) * next_weight.
-// With Y_IN_LANES y is in lane order (op.h). With EARLIER the norm of another branch, times earlier_weight, is added too.
-// Shapes: x, earlier, h and y [rows][COLUMNS], weights [COLUMNS], scalar [1]. One workgroup computes one row;
-// invocation i keeps quads i, i + 256, ... of it.
-// Limits: COLUMNS % 4 == 0, Y_IN_LANES: % 32; COLUMNS <= 8192; without SCALED any view may stand in for scalar, without
+// With Y_IN_LANES y is in lane order (op.h). With EARLIER the norm of another branch, times
+// earlier_weight, is added too.
+// Shapes: x, earlier, h and y [rows][COLUMNS], weights [COLUMNS], scalar [1]. One workgroup
+// computes one row; invocation i keeps quads i, i + 256, ... of it.
+// Limits: COLUMNS % 4 == 0, Y_IN_LANES: % 32; COLUMNS <= 8192; without SCALED any view may stand in
+// for scalar, without
 // EARLIER for earlier and its weight, without NEXT for next_weight.
 
 //#include step.wgsl
@@ -94,7 +96,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   for (var k = 0u; k < KEPT; k++) {
     let quad = k * invocations + local;
     if (quad < QUADS) {
-      y[base + select(quad, lane_order(quad, COLUMNS), Y_IN_LANES)] = values[k] * next_scale * next_weight[quad];
+      let to = base + select(quad, lane_order(quad, COLUMNS), Y_IN_LANES);
+      y[to] = values[k] * next_scale * next_weight[quad];
     }
   }
 }

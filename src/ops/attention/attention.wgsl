@@ -1,7 +1,8 @@
 // Attention of one row's query heads over the KV cache, scale 1, softmax in f32: the route `whole`.
-// Shapes: q and y [rows][HEADS][HEAD_DIM]; keys and values [SLOTS][KV_HEADS][HEAD_DIM] as f32 or as pairs
-// of f16, position p in slot p % SLOTS. A row sees keys p - WINDOW + 1 .. p (WINDOW 0: from 0), where
-// p is its position less LAG, in tiles of TILE keys that start at absolute multiples of TILE.
+// Shapes: q and y [rows][HEADS][HEAD_DIM]; keys and values [SLOTS][KV_HEADS][HEAD_DIM] as f32 or as
+// pairs of f16, position p in slot p % SLOTS. A row sees keys p - WINDOW + 1 .. p (WINDOW 0: from
+// 0), where p is its position less LAG, in tiles of TILE keys that start at absolute multiples of
+// TILE.
 // One workgroup walks all tiles for QUERIES heads, all of one row and of one KV head.
 // Limits: HEAD_DIM a multiple of 8 and at most 2 * INVOCATIONS; QUERIES at most 4 and a divisor of
 // HEADS / KV_HEADS; QUERIES * HEAD_DIM at most 2048 (8 KiB of workgroup memory).

@@ -1,14 +1,15 @@
-// A split of attention: one row's query head over one tile of keys, scale 1, softmax in f32 (attention.h).
+// A split of attention: one row's query head over one tile of keys, scale 1, softmax in f32
+// (attention.h).
 // Shapes: q [rows][HEADS][HEAD_DIM]; keys and values [SLOTS][KV_HEADS][HEAD_DIM] as f32 or as pairs
 // of f16, position p in slot p % SLOTS. A row sees keys p - WINDOW + 1 .. p (WINDOW 0: from 0), where
 // p is its position less LAG, in tiles of 64 keys that start at absolute multiples of 64. One
 // workgroup computes one tile, counted from the row's first, into
-// partials [rows][HEADS][SPLITS][HEAD_DIM + 4]: the weighted sum of values, the largest score, the sum
-// of weights.
-// With ROPE q is as its product leaves it: the workgroup turns it to rope(rms_norm(q) * q_norm) at the
-// row's own position, angles [positions][ROTATED] of (cos, sin).
-// Four lanes share the product of the query and a key; then the invocations that have the same elements
-// of the values share the keys.
+// partials [rows][HEADS][SPLITS][HEAD_DIM + 4]: the weighted sum of values, the largest score, the
+// sum of weights.
+// With ROPE q is as its product leaves it: the workgroup turns it to rope(rms_norm(q) * q_norm) at
+// the row's own position, angles [positions][ROTATED] of (cos, sin).
+// Four lanes share the product of the query and a key; then the invocations that have the same
+// elements of the values share the keys.
 // Limits: HEAD_DIM a multiple of 8 and at most 512; without ROPE any view may stand in for q_norm and
 // angles. 13 KiB of workgroup memory.
 

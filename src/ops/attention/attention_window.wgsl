@@ -1,10 +1,12 @@
-// Attention of one row's query head over a whole window of keys, scale 1, softmax in f32 (attention.h).
+// Attention of one row's query head over a whole window of keys, scale 1, softmax in f32
+// (attention.h).
 // Shapes: q and y [rows][HEADS][HEAD_DIM]; keys and values [SLOTS][KV_HEADS][HEAD_DIM] as f32 or as
 // pairs of f16, position p in slot p % SLOTS. A row sees keys p - WINDOW + 1 .. p, where p is its
 // position less LAG. ROPE, q_norm and angles as in attention_split.wgsl.
 // PARTS workgroups each find the scores of all keys, and a part of the head's elements: what all need
 // of the keys they read from a cache, and no dispatch combines their results.
-// Limits: HEAD_DIM a multiple of 8 * PARTS and at most 256, WINDOW at most 512. 15 KiB of workgroup memory.
+// Limits: HEAD_DIM a multiple of 8 * PARTS and at most 256, WINDOW at most 512. 15 KiB of workgroup
+// memory.
 
 //#include step.wgsl
 //#include row_sum.wgsl

@@ -1,10 +1,12 @@
 // Matrix product for few rows, with its epilogue (linear.h): M = 1 is the route `one`, M = 2 to 4 the
 // route `few`.
 //   weights, scales  planes of [ROWS, COLUMNS] (spec/layout.h); f16, f32: scales is not used
-//   x [rows][COLUMNS], X_IN_LANES in lane order (op.h), times and y [rows][Y_STRIDE], from element Y_OFFSET on
-// A lane multiplies four weight rows at once, so that what it reads of x serves all four; LANES of them
-// take the pieces of eight columns of these rows in turn, each summing in f32, and a tree in workgroup
-// memory adds the lanes up. They read AHEAD pieces before they use the first. One workgroup computes
+//   x [rows][COLUMNS], X_IN_LANES in lane order (op.h), times and y [rows][Y_STRIDE], from element
+//   Y_OFFSET on
+// A lane multiplies four weight rows at once, so that what it reads of x serves all four; LANES of
+// them take the pieces of eight columns of these rows in turn, each summing in f32, and a tree in
+// workgroup memory adds the lanes up. They read AHEAD pieces before they use the first. One
+// workgroup computes
 // 4 * WORKGROUP / LANES weight rows for all rows of x. Nothing of this order depends on M or on the
 // live rows, so that a row has the same bits in both routes.
 // Limits: LANES and WORKGROUP are powers of two, LANES <= WORKGROUP <= 256; AHEAD <= 4;

@@ -1,6 +1,6 @@
 // Matrix product for few rows with large matrices of q4_0, with its epilogue (linear.h): as
-// linear_row.wgsl, but x lies in lane order (op.h), and a lane takes whole units of 32 columns of four
-// weight rows, so that it reads their scales once.
+// linear_row.wgsl, but x lies in lane order (op.h), and a lane takes whole units of 32 columns of
+// four weight rows, so that it reads their scales once.
 //   weights, scales  planes of [ROWS, COLUMNS] (spec/layout.h)
 //   x [rows][COLUMNS], times and y [rows][Y_STRIDE], from element Y_OFFSET on
 // Limits: as linear_row.wgsl, COLUMNS % 32 == 0.
@@ -53,7 +53,8 @@ fn read_ahead(rows: vec4<u32>, wanted: u32) -> Ahead {
                vec4<u32>(scales[pair.x], scales[pair.y], scales[pair.z], scales[pair.w]));
 }
 
-// Four bits from bit `at` <= 16 on, less 8, exactly: with the exponent of 2^23 they are 2^23 + 2^at n.
+// Four bits from bit `at` <= 16 on, less 8, exactly: with the exponent of 2^23 they are 2^23 + 2^at
+// n.
 fn nibbles(word: vec4<u32>, at: u32) -> vec4<f32> {
   let bits = (word & vec4<u32>(15u << at)) | vec4<u32>(0x4b000000u);
   let unit = 1.0 / f32(1u << at);

@@ -3,8 +3,9 @@
 //   y[row][o] = gelu((W h[row])[o] + s (W (delta[row] * weight))[o]) * times[row][o]
 //   weights, scales  planes of W [ROWS, COLUMNS] (spec/layout.h); f16, f32: scales is not used
 //   h and delta [rows][COLUMNS], weight [COLUMNS], times and y [rows][ROWS]
-// LANES invocations take the pieces of four weight rows in turn; a tree in workgroup memory adds up their
-// products and the squares of delta. One workgroup computes 256 / LANES weight rows for one row.
+// LANES invocations take the pieces of four weight rows in turn; a tree in workgroup memory adds up
+// their products and the squares of delta. One workgroup computes 256 / LANES weight rows for one
+// row.
 // Limits: LANES a power of two up to 64; COLUMNS % 32 == 0.
 
 //#include step.wgsl

@@ -1,6 +1,7 @@
 // y[row] = x[row] / sqrt(mean(x[row]^2) + EPSILON) * weight.
 // Shapes: x and y [rows][COLUMNS], weight [COLUMNS]. One workgroup computes one row.
-// Y_IN_LANES: y in lane order (op.h). Limits: any COLUMNS, then COLUMNS % 32 == 0; without WEIGHTED, any view may stand in for weight.
+// Y_IN_LANES: y in lane order (op.h). Limits: any COLUMNS, then COLUMNS % 32 == 0; without
+// WEIGHTED, any view may stand in for weight.
 
 //#include step.wgsl
 //#include lane_order.wgsl
