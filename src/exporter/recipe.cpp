@@ -41,9 +41,9 @@ WeightType most_common(TensorClass tensor_class, const std::vector<BoundTensor>&
 
 Result<void> check_options(const RecipeOptions& options, const std::vector<BoundTensor>& tensors) {
   for (const auto& [tensor_name, type] : options.tensors) {
-    const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const auto& tensor) {
-      return tensor.row.name == tensor_name;
-    });
+    const auto found =
+        std::find_if(tensors.begin(), tensors.end(),
+                     [&name = tensor_name](const auto& tensor) { return tensor.row.name == name; });
     if (found == tensors.end()) {
       return fail(ErrorCode::not_found,
                   "recipe: the model has no tensor {}; its names are like embedding, layers.0.qkv",

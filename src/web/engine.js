@@ -114,7 +114,8 @@
     const has = (feature) => source.features.has(feature);
     const languageFeatures = gpu()?.wgslLanguageFeatures;
     const text = (part) => (info && info[part]) || '';
-    return {
+    // Emscripten 3.1.6 does not take spread properties.
+    return Object.assign({
       name: text('device') || text('description') || text('architecture') || 'unnamed',
       vendor: text('vendor'),
       driver: text('description'),
@@ -126,8 +127,7 @@
       f16: has('shader-f16'),
       bindingAlignment: Math.max(source.limits.minStorageBufferOffsetAlignment,
         source.limits.minUniformBufferOffsetAlignment),
-      ...lowered(source.limits),
-    };
+    }, lowered(source.limits));
   }
 
   // { device, owned, description }
