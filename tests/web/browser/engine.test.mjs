@@ -180,10 +180,3 @@ test('a plan has the numbers, and allocates nothing', async () => {
   assert.ok(plan.weightBytes > 8e6 && plan.weightBytes < plan.downloadBytes * 1.2);
   assert.ok(plan.adapter.software);
 });
-
-test('the example of the README says what the README says', async () => {
-  const own = await site.open('/example.html');
-  await own.waitForFunction(() => /\.$/.test(document.querySelector('#answer').textContent));
-  assert.equal(await own.textContent('#answer'), 'The capital of France is Paris.');
-  assert.deepEqual(own.problems, []);
-});

@@ -140,6 +140,13 @@ test('a lost device is one typed error, and the page can load again', async () =
   assert.deepEqual(result.ids, prompts[0].greedy.slice(0, 4));
 });
 
+test('the example of the README says what the README says', async () => {
+  const page = await site.open('/example.html');
+  await page.waitForFunction(() => /\.$/.test(document.querySelector('#answer').textContent));
+  assert.equal(await page.textContent('#answer'), 'The capital of France is Paris.');
+  assert.deepEqual(page.problems, []);
+});
+
 test('the faster routes can be kept off, with the same tokens', async () => {
   const page = await site.open();
   const { info } = await loadAtlas(page, { disabledTiers: ['subgroups', 'dp4a', 'f16'] });

@@ -226,3 +226,9 @@ test('a break in the loop over a worker ends the answer there', async () => {
   });
   assert.deepEqual(result, { stop: 'aborted', second: 'one two', late: 'invalid_argument' });
 });
+
+test('the example of the README runs as it stands there', async () => {
+  await page.goto(`${server.origin}/example.html`);
+  await page.waitForFunction(() => document.querySelector('#answer').textContent.endsWith('?'));
+  assert.equal(await page.textContent('#answer'), 'What is the capital of France?'); // the engine's echo
+});
