@@ -21,7 +21,7 @@ set(src ${PROJECT_SOURCE_DIR}/src)
 # Operators that only drafts take: the plain modules do not have their kernels.
 set(mtp_operators draft gathered_linear linear_add_norm q_project scatter top_k)
 file(GLOB operators CONFIGURE_DEPENDS ${src}/ops/*.cpp ${src}/ops/*/*.cpp)
-list(FILTER operators EXCLUDE REGEX _reference\\.cpp$)
+list(FILTER operators EXCLUDE REGEX "_reference\\.cpp$|/label\\.cpp$")
 # Tables and recounts that the host needs are kept with the references.
 list(APPEND operators ${src}/ops/accept/accept_reference.cpp ${src}/ops/qkv_rope/qkv_rope_reference.cpp)
 file(GLOB mtp_kernels CONFIGURE_DEPENDS ${src}/ops/*/*.wgsl)
@@ -72,10 +72,12 @@ endfunction()
 tandem_kernels(${CMAKE_BINARY_DIR}/plain_kernels.cpp ${plain_kernels})
 tandem_kernels(${CMAKE_BINARY_DIR}/mtp_kernels.cpp ${mtp_kernels})
 
+find_program(TANDEM_WASM_OPT wasm-opt REQUIRED NO_CMAKE_FIND_ROOT_PATH)
+
 # tandem_web_module(FILE FACTORY KERNELS TIMING DEFINITIONS...)
 function(tandem_web_module file factory kernels timing)
   string(REPLACE . _ target ${file})
-  add_executable(${target} ${src}/web/exports.cpp ${src}/model/plan.cpp ${src}/model/target.cpp
+  add_executable(${target} ${src}/web/exports.cpp ${src}/ops/label.cpp ${src}/model/plan.cpp ${src}/model/target.cpp
                            ${src}/model/target_sequence.cpp ${CMAKE_BINARY_DIR}/${kernels}_kernels.cpp)
   target_compile_definitions(${target} PRIVATE TANDEM_VERSION="${PROJECT_VERSION}" ${ARGN})
   target_link_libraries(${target} PRIVATE tandem_web)
@@ -87,11 +89,16 @@ function(tandem_web_module file factory kernels timing)
   set(api ${src}/web/engine.js)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS "${library};${api};${src}/web/load.js")
   list(TRANSFORM library PREPEND --js-library=)
+  # Emscripten 3.1.6 cannot parse today's JavaScript, which it minifies from -O2 on; so the wasm is optimized after it.
   target_link_options(${target} PRIVATE
-    -O3 --no-entry ${library} --pre-js=${src}/web/load.js --post-js=${api}
+    -O1 --no-entry ${library} --pre-js=${src}/web/load.js --post-js=${api}
     -sMODULARIZE=1 -sEXPORT_ES6=1 -sUSE_ES6_IMPORT_META=1 -sEXPORT_NAME=${factory} -sENVIRONMENT=web,worker
     -sALLOW_MEMORY_GROWTH=1 -sINITIAL_MEMORY=4MB -sMAXIMUM_MEMORY=1GB -sTOTAL_STACK=256KB
     -sFILESYSTEM=0 -sDYNAMIC_EXECUTION=0 -sSTRICT=1 -sSUPPORT_LONGJMP=0 -sEXPORTED_FUNCTIONS=_malloc,_free)
+  set(wasm ${TANDEM_WEB_OUTPUT}/${file}.wasm)
+  add_custom_command(TARGET ${target} POST_BUILD
+    COMMAND ${TANDEM_WASM_OPT} -Os --enable-simd --enable-bulk-memory --strip-debug --strip-producers ${wasm} -o ${wasm}
+    VERBATIM)
 endfunction()
 
 set(TANDEM_WEB_OUTPUT ${PROJECT_SOURCE_DIR}/build/web CACHE PATH "Where the modules go")

@@ -17,13 +17,14 @@ import embed_wgsl
 MODULES = ("webgpu_llama", "webgpu_llama.profile", "gemma4_mtp", "gemma4_mtp.profile")
 MAX_GZIP_BYTES = 400 * 1024  # of the js and wasm of gemma4_mtp
 
-# What wasm calls in JavaScript: the GPU, and the growth of its memory.
+# What wasm calls in JavaScript: the GPU, its memory, and the end of a program that is broken.
 IMPORTS = {
-    "emscripten_resize_heap", "tandem_gpu_bind", "tandem_gpu_close", "tandem_gpu_compile", "tandem_gpu_free_buffer",
-    "tandem_gpu_make_buffer", "tandem_gpu_submit", "tandem_gpu_unbind", "tandem_gpu_write",
+    "abort", "emscripten_memcpy_big", "emscripten_resize_heap", "tandem_gpu_bind", "tandem_gpu_close", "tandem_gpu_compile",
+    "tandem_gpu_free_buffer", "tandem_gpu_make_buffer", "tandem_gpu_submit", "tandem_gpu_unbind", "tandem_gpu_write",
 }
-# What JavaScript calls in wasm.
+# What JavaScript calls in wasm, and what Emscripten always exports.
 EXPORTS = {
+    "__errno_location", "dynCall_iij", "dynCall_viiiji", "stackAlloc", "stackRestore", "stackSave",
     "__indirect_function_table", "__wasm_call_ctors", "free", "malloc", "memory", "tandem_abort", "tandem_begin",
     "tandem_check", "tandem_clock", "tandem_close", "tandem_describe", "tandem_encode", "tandem_encode_chat",
     "tandem_finish", "tandem_generation", "tandem_gpu_event", "tandem_ids", "tandem_next_prompt", "tandem_open",

@@ -75,12 +75,19 @@ constexpr Shape shapes[] = {
      }},
     {"embedding",
      [](const Constants& c) { return fmt::format("{} {}x{}", c.type(), c["ROWS"], c["COLUMNS"]); }},
+#ifndef TANDEM_PLAIN  // the browser's plain module has no operators of drafts
     {"linear_add_norm",
      [](const Constants& c) {
        return fmt::format("{} {}x{}{}{} lanes={}", c.type(), c["HIDDEN"], c["COLUMNS"],
                           c["ADD"] != 0 ? " add" : "", c["SCALED"] != 0 ? " scaled" : "",
                           c["LANES"]);
      }},
+    {"q_project",
+     [](const Constants& c) {
+       return fmt::format("{} {}x{}x{} lanes={}", c.type(), c["HEADS"], c["HEAD_DIM"], c["COLUMNS"],
+                          c["LANES"]);
+     }},
+#endif
     {"linear_row",
      [](const Constants& c) {
        return fmt::format("{} m={} lanes={}", c.product(), c["M"], c["LANES"]);
@@ -94,11 +101,6 @@ constexpr Shape shapes[] = {
      [](const Constants& c) { return fmt::format("{} lanes={}", c.product(), c["LANES"]); }},
     {"per_layer_input",
      [](const Constants& c) { return fmt::format("{}x{}", c["LAYERS"], c["WIDTH"]); }},
-    {"q_project",
-     [](const Constants& c) {
-       return fmt::format("{} {}x{}x{} lanes={}", c.type(), c["HEADS"], c["HEAD_DIM"], c["COLUMNS"],
-                          c["LANES"]);
-     }},
     {"q_rope", [](const Constants& c) { return fmt::format("{}x{}", c["HEADS"], c["HEAD_DIM"]); }},
     {"qkv_rope",
      [](const Constants& c) {

@@ -22,17 +22,17 @@ constexpr bool profile = true;
 constexpr bool profile = false;
 #endif
 
-// Whole in the module's bytes: what `tandem release` takes it for.
-[[gnu::used]] constexpr char stamp[] = "tandem module " TANDEM_VERSION
+// Whole in the module's bytes, as describe() says it: what `tandem release` takes it for.
+constexpr char stamp[] = "tandem module " TANDEM_VERSION
 #ifdef TANDEM_PLAIN
-                                       " plain"
+                         " plain"
 #else
-                                       " mtp"
+                         " mtp"
 #endif
 #ifdef TANDEM_PROFILE
-                                       " profile";
+                         " profile";
 #else
-                                       " wall";
+                         " wall";
 #endif
 
 // What a function returns; engine.js has the same numbers.
@@ -345,7 +345,8 @@ EMSCRIPTEN_KEEPALIVE int tandem_describe() {
   return say(Json{{"version", TANDEM_VERSION},
                   {"kernelClosure", std::string(gpu::closure_digest())},
                   {"target", model::has_mtp ? "mtp" : "plain"},
-                  {"profile", profile}});
+                  {"profile", profile},
+                  {"module", stamp}});
 }
 
 EMSCRIPTEN_KEEPALIVE int tandem_plan(const char* manifest, size_t manifest_bytes,
