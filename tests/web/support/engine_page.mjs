@@ -12,6 +12,7 @@ export async function startEngine() {
     new Map([
       ['/blank.html', blank],
       ['/example.html', example],
+      ['/favicon.ico', Buffer.alloc(0)], // which browsers ask for unasked
     ]),
   );
   const browser = await launch();
