@@ -112,7 +112,8 @@ Result<Json> read_integer(Cursor& cursor) {
 
 Result<Json> read_f32(Cursor& cursor) {
   TRY_ASSIGN(const float value, cursor.number<float>());
-  return std::isfinite(value) ? Json::parse(fmt::format("{}", value)) : Json(value);
+  if (!std::isfinite(value)) return Json(double{value});
+  return Json(Json::parse(fmt::format("{}", value)).get<double>());
 }
 
 Result<Json> read_value(Cursor& cursor, uint32_t type, uint32_t depth);

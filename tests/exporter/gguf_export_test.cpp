@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "artifact/verify.h"
 #include "exporter/checkpoint.h"
@@ -177,6 +179,46 @@ TEST_F(GgufExport, KeysThatAreValues) {
   ASSERT_TRUE(accepted(opened));
   EXPECT_TRUE(opened->config().layers[2].key_is_value);
   EXPECT_FALSE(opened->config().layers[0].key_is_value);
+}
+
+// Gemma 3: norms that have their 1 added already, and SentencePiece's scores.
+TEST_F(GgufExport, Gemma3) {
+  nlohmann::json config_json = nlohmann::json::parse(tiny_gemma3_config());
+  config_json["query_pre_attn_scalar"] = 16;  // the head_dim, which GGUF does not say
+  const std::string config = config_json.dump();
+  Tensors tensors = random_tensors(config, {.dtype = "F32"});
+  write_checkpoint(folder(), config, tensors);
+  ExportOptions options;
+  options.weights.recipe.matrix = options.weights.recipe.table = WeightType::f16;
+  ASSERT_TRUE(accepted(export_checkpoint(folder(), out("hf"), options)));
+  for (CheckpointTensor& tensor : tensors) {
+    if (!tensor.name.ends_with("norm.weight")) continue;
+    for (size_t i = 0; i < tensor.bytes.size(); i += sizeof(float)) {
+      float value;
+      std::memcpy(&value, &tensor.bytes[i], sizeof(value));
+      value += 1;
+      std::memcpy(&tensor.bytes[i], &value, sizeof(value));
+    }
+  }
+  GgufContent gguf = content(config, tensors);
+  std::vector<std::string> scores(360, gguf_f32(-1000));  // of tiny tokens: th, the, _the last
+  for (size_t i = 0; i < 3; ++i) scores[357 + i] = gguf_f32(-static_cast<float>(i));
+  gguf.value("tokenizer.ggml.model") = gguf_text("llama");
+  gguf.value("tokenizer.ggml.scores") = gguf_array(scores);
+  gguf.remove("tokenizer.ggml.merges");
+  ASSERT_TRUE(accepted(run(gguf, options)));
+  expect_same_shards(out("gguf"), out("hf"));
+  EXPECT_EQ(artifact::Artifact::open(out("gguf"))->config(),
+            artifact::Artifact::open(out("hf"))->config());
+  std::string table = read_file(out("gguf") / "tokenizer.bin");
+  EXPECT_TRUE(table.replace(28, 32, 32, '\0') ==
+              read_file(out("hf") / "tokenizer.bin").replace(28, 32, 32, '\0'));
+
+  gguf.value("tokenizer.ggml.scores") = gguf_array({gguf_f32(NAN)});
+  EXPECT_TRUE(refused(run(gguf, options), ErrorCode::wrong_type, {"scores"}));
+  gguf.value("tokenizer.ggml.scores") = gguf_array(scores);
+  gguf.remove("tokenizer.ggml.add_space_prefix");  // SentencePiece's default is a space
+  EXPECT_TRUE(refused(run(gguf, options), ErrorCode::unsupported, {"add_space_prefix", "none"}));
 }
 
 TEST_F(GgufExport, Sampling) {

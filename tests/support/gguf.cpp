@@ -166,27 +166,34 @@ void add_geometry(GgufContent& gguf, const std::string& architecture, const spec
   add("block_count", gguf_u32(layers));
   add("context_length", gguf_u32(config.max_positions));
   add("embedding_length", gguf_u32(config.hidden));
+  add("attention.head_count", gguf_u32(config.heads));
+  add("attention.layer_norm_rms_epsilon", gguf_f32(static_cast<float>(config.rms_norm_epsilon)));
+  add("attention.sliding_window", gguf_u32(config.window));
+  add("attention.key_length", gguf_u32(full.head_dim));
+  add("attention.value_length", gguf_u32(full.head_dim));
+  add("rope.freq_base", gguf_f32(static_cast<float>(full.rope.theta)));
+  if (config.family == spec::Family::gemma3) {
+    add("feed_forward_length", gguf_u32(full.intermediate));
+    add("attention.head_count_kv", gguf_u32(full.kv_heads));
+    add("rope.scaling.type", gguf_text("linear"));
+    add("rope.scaling.factor", gguf_f32(static_cast<float>(full.rope.factor)));
+    return;
+  }
   add("embedding_length_per_layer_input", gguf_u32(config.per_layer_input));
   add("feed_forward_length", gguf_array(each_layer(config, [](const spec::Layer& layer) {
         return gguf_i32(static_cast<int32_t>(layer.intermediate));
       })));
-  add("attention.head_count", gguf_u32(config.heads));
   add("attention.head_count_kv", gguf_array(each_layer(config, [](const spec::Layer& layer) {
         return gguf_i32(static_cast<int32_t>(layer.kv_heads));
       })));
-  add("attention.layer_norm_rms_epsilon", gguf_f32(static_cast<float>(config.rms_norm_epsilon)));
-  add("attention.sliding_window", gguf_u32(config.window));
   add("attention.sliding_window_pattern", gguf_array(each_layer(config, [](const auto& layer) {
         return gguf_bool(layer.kind == spec::LayerKind::sliding);
       })));
   add("attention.shared_kv_layers", gguf_u32(layers - owning));
-  add("attention.key_length", gguf_u32(full.head_dim));
-  add("attention.value_length", gguf_u32(full.head_dim));
   add("attention.key_length_swa", gguf_u32(sliding.head_dim));
   add("attention.value_length_swa", gguf_u32(sliding.head_dim));
   add("rope.dimension_count", gguf_u32(full.head_dim));
   add("rope.dimension_count_swa", gguf_u32(sliding.head_dim));
-  add("rope.freq_base", gguf_f32(static_cast<float>(full.rope.theta)));
   add("rope.freq_base_swa", gguf_f32(static_cast<float>(sliding.rope.theta)));
   if (config.softcap) add("final_logit_softcapping", gguf_f32(static_cast<float>(*config.softcap)));
   std::string factors;
@@ -342,8 +349,9 @@ GgufContent gguf_checkpoint(std::string_view config_json, std::string_view token
     }
   } else {
     const auto config = spec::read_config(config_json, "config.json").value();
-    gguf.metadata = {{"general.architecture", gguf_text("gemma4")}};
-    add_geometry(gguf, "gemma4", config, config.owning_layers());
+    const std::string architecture(name(config.family));
+    gguf.metadata = {{"general.architecture", gguf_text(architecture)}};
+    add_geometry(gguf, architecture, config, config.owning_layers());
   }
   add_tokenizer(gguf, tokenizer_json);
   gguf.metadata.emplace_back("tokenizer.chat_template", gguf_text(chat_template));
