@@ -108,7 +108,8 @@ test-long: gemma-tokenizer dev web-package asan
 	$(CTEST) --test-dir build/asan -L '^cpu$$'
 
 # Every fuzzer for FUZZ_SECONDS; what it finds lies in build/fuzz/findings.
-fuzz: setup
+fuzz:
+	tools/setup --fuzz
 	cmake --preset fuzz $(WEBGPU)
 	cmake --build build/fuzz --target fuzzers
 	tools/fuzz build/fuzz $(FUZZ_SECONDS)

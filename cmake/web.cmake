@@ -32,7 +32,7 @@ endforeach()
 file(GLOB included CONFIGURE_DEPENDS ${src}/ops/*.wgsl)
 
 add_library(tandem_web STATIC
-  ${src}/base/digest.cpp ${src}/base/error.cpp ${src}/base/files.cpp ${src}/base/json.cpp
+  ${src}/base/digest.cpp ${src}/base/error.cpp ${src}/base/files.cpp ${src}/base/json.cpp ${src}/base/sampling.cpp
   ${src}/base/sha256_blocks.cpp ${src}/base/web.cpp
   ${src}/spec/config.cpp ${src}/spec/config_fields.cpp ${src}/spec/gemma3_config.cpp ${src}/spec/layout.cpp ${src}/spec/pair.cpp ${src}/spec/tensors.cpp
   ${src}/gpu/device.cpp ${src}/gpu/dispatch.cpp ${src}/gpu/driver_errors.cpp ${src}/gpu/web.cpp ${src}/gpu/wgsl.cpp

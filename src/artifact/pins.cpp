@@ -1,5 +1,6 @@
 #include "artifact/pins.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -24,7 +25,8 @@ tl::unexpected<Error> bad_value(const std::string& where, std::string_view expec
 Result<PinnedFile> read_file_pin(JsonObject object) {
   PinnedFile file;
   TRY_ASSIGN(file.file, object.get<std::string>("file"));
-  TRY(inside("", file.file));
+  if (!inside("", file.file))
+    return bad_value(object.where("file"), "the plain name of a file", "\"" + file.file + "\"");
   TRY_ASSIGN(file.bytes, object.get<uint64_t>("bytes"));
   TRY_ASSIGN(const auto hash, read_nullable<std::string>(object, "sha256"));
   if (hash) {
@@ -37,6 +39,7 @@ Result<PinnedFile> read_file_pin(JsonObject object) {
 Result<Pin> read_pin(JsonObject object) {
   Pin pin;
   TRY_ASSIGN(pin.name, object.get<std::string>("name"));
+  if (pin.name.empty()) return bad_value(object.where("name"), "a name", "none");
   TRY_ASSIGN(pin.published, read_published(object));
   TRY_ASSIGN(const std::vector<JsonObject> files, object.get<std::vector<JsonObject>>("files"));
   if (files.empty()) return bad_value(object.where("files"), "at least one file", "none");
@@ -78,6 +81,11 @@ Result<std::vector<Pins>> known_pins(const std::filesystem::path& users) {
   if (users.empty()) return all;
   TRY_ASSIGN(const std::string text, read_file(users, max_bytes, Links::follow));
   TRY_ASSIGN(Pins own, read_pins(text, users.string()));
+  for (const Pin& pin : own.pins) {
+    const auto is_its = [&](const Pin& other) { return other.name == pin.name; };
+    if (std::any_of(all[0].pins.begin(), all[0].pins.end(), is_its))
+      return bad_value(users.string(), "names that models/sources.json does not have", pin.name);
+  }
   all.push_back(std::move(own));
   return all;
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/sha256.h"
 
 namespace tandem {
 namespace {
@@ -122,14 +123,23 @@ std::string staging_prefix(const fs::path& destination) {
   return fmt::format(".{}.partial-", destination.filename().string());
 }
 
+// A staging folder's name ends with the hash of what stands before, so that no other folder,
+// whatever it is called, is taken for one.
+std::string seal(std::string_view name) { return sha256(name).hex().substr(0, 16); }
+
+bool is_sealed(std::string_view name) {
+  const size_t end = name.rfind('-');
+  return end != name.npos && name.substr(end + 1) == seal(name.substr(0, end));
+}
+
 // A new hidden folder beside the destination, locked where the file system has locks.
 Result<std::pair<fs::path, OpenFolder>> make_staging_folder(const fs::path& destination) {
   static std::atomic<uint64_t> counter{0};
   for (int attempt = 0; attempt < 100; ++attempt) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-    const fs::path path =
-        destination.parent_path() / fmt::format("{}{}-{:x}-{}", staging_prefix(destination),
-                                                getpid(), now, counter.fetch_add(1));
+    const std::string name =
+        fmt::format("{}{}-{:x}-{}", staging_prefix(destination), getpid(), now, counter++);
+    const fs::path path = destination.parent_path() / fmt::format("{}-{}", name, seal(name));
     if (mkdir(path.c_str(), 0777) != 0) {
       if (errno == EEXIST) continue;
       return io_failure(path, "make a folder for the output");
@@ -164,9 +174,8 @@ void remove_if_abandoned(const fs::path& path) {
 void remove_abandoned(const fs::path& destination) {
   const std::string prefix = staging_prefix(destination);
   for (const std::string& name : names_in(destination.parent_path())) {
-    const bool staging = name.size() > prefix.size() && name.starts_with(prefix) &&
-                         name.find_first_not_of("0123456789abcdef-", prefix.size()) == name.npos;
-    if (staging) remove_if_abandoned(destination.parent_path() / name);
+    if (name.starts_with(prefix) && is_sealed(name))
+      remove_if_abandoned(destination.parent_path() / name);
   }
 }
 

@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "model/model.h"
-#include "ops/sample/sample.h"
 
 namespace tandem::engine {
 namespace {
@@ -18,12 +16,6 @@ Result<text::Chat> open_chat(const artifact::Artifact& artifact, const text::Tok
                 artifact.folder().string());
   }
   return text::Chat::open(chat_template->sha256, tokenizer);
-}
-
-Result<void> check_stop_ids(std::span<const uint32_t> ids, std::string_view file) {
-  if (ids.size() <= model::max_stop_ids) return {};
-  return fail(ErrorCode::unsupported, "{}: eos_token_id: expected at most {} ids, found {}", file,
-              model::max_stop_ids, ids.size());
 }
 
 }  // namespace
@@ -76,17 +68,13 @@ Result<std::vector<uint32_t>> Prompts::next(std::span<const uint32_t> ids,
 
 Result<text::GenerationConfig> generation_config(const artifact::Artifact& artifact) {
   if (!artifact.generation_config()) {
-    TRY(check_stop_ids(artifact.config().eos, artifact::manifest_file));
+    TRY(text::check_stop_ids(artifact.config().eos, artifact::manifest_file));
     return text::GenerationConfig{artifact.config().eos, {.temperature = 0}};
   }
   constexpr std::string_view file = "generation_config.json";
   TRY_ASSIGN(text::GenerationConfig config,
              text::read_generation_config(*artifact.generation_config(), file,
                                           artifact.config().vocabulary));
-  TRY(check_stop_ids(config.stop_ids, file));
-  if (const Result<void> valid = ops::check_options(config.sampling); !valid) {
-    return fail(ErrorCode::bad_value, "{}: {}", file, valid.error().message);
-  }
   return config;
 }
 

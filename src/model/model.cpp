@@ -48,7 +48,7 @@ Result<void> check_request(const spec::Config& config, const Request& request) {
                 "{} tokens and {} stop ids: at least 1 token and at most {} stop ids",
                 request.max_tokens, request.stop_ids.size(), max_stop_ids);
   }
-  TRY(ops::check_options(request.sampling));
+  TRY(check_sampling(request.sampling));
   return ops::check_biases(request.biases, config.vocabulary);
 }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/sampling.h"
 #include "ops/accept/accept.h"
 #include "ops/op.h"
 #include "spec/config.h"
@@ -43,7 +44,6 @@ struct Request {
   SampleOptions sampling{.temperature = 0};
   std::vector<TokenBias> biases;
 };
-inline constexpr uint32_t max_stop_ids = 63;
 
 // What a round ran and emitted, and why the sequence stopped, if it did.
 using Round = ops::RoundRecord;

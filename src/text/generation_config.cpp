@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "base/sampling.h"
 
 namespace tandem::text {
 namespace {
@@ -49,13 +50,22 @@ Result<SampleOptions> read_sampling(JsonObject& config) {
 
 }  // namespace
 
+Result<void> check_stop_ids(std::span<const uint32_t> ids, std::string_view where) {
+  if (ids.size() <= max_stop_ids) return {};
+  return fail(ErrorCode::unsupported, "{}: eos_token_id: expected at most {} ids, found {}", where,
+              max_stop_ids, ids.size());
+}
+
 Result<GenerationConfig> read_generation_config(std::string_view json, std::string_view where,
                                                 uint32_t vocabulary) {
   Json document;
   TRY_ASSIGN(JsonObject config, open_json_object(json, std::string(where), document));
   GenerationConfig read;
   TRY_ASSIGN(read.stop_ids, read_stop_ids(config, vocabulary));
+  TRY(check_stop_ids(read.stop_ids, where));
   TRY_ASSIGN(read.sampling, read_sampling(config));
+  if (const Result<void> valid = check_sampling(read.sampling); !valid)
+    return fail(ErrorCode::bad_value, "{}: {}", where, valid.error().message);
   return read;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -19,8 +20,11 @@ struct GenerationConfig {
   SampleOptions sampling;
 };
 
-// eos_token_id must be there; keys that mean nothing to Tandem are not looked at. `where` names the
-// file in messages.
+// Refuses more stop ids than a generation takes.
+Result<void> check_stop_ids(std::span<const uint32_t> ids, std::string_view where);
+
+// eos_token_id must be there, and options of sampling must be such that the engine takes them; keys
+// that mean nothing to Tandem are not looked at. `where` names the file in messages.
 Result<GenerationConfig> read_generation_config(std::string_view json, std::string_view where,
                                                 uint32_t vocabulary);
 

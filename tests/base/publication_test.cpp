@@ -1,6 +1,7 @@
 // Publication: complete or absent, nothing replaced, nothing left behind.
 #include "base/publication.h"
 
+#include "base/sha256.h"
 #include "folder.h"
 
 namespace tandem {
@@ -225,22 +226,28 @@ TEST_F(PublicationTest, WhatAKilledPublicationLeftIsRemoved) {
     fs::create_directory(path(name));
     put(std::string(name) + "/shard", "half");
   };
-  leave(".out.partial-12-ab0-3");
-  leave(".out.partial-99-ab0-4");
-  const Names others = {".other.partial-12-ab0-3", ".out.partial-", ".out.partial-my notes",
-                        ".out.partial-77-ab0-1", ".outer.partial-12-ab0-3"};
+  // As publications name them; all other folders are somebody's own.
+  const auto sealed = [](const std::string& name) {
+    return name + "-" + sha256(name).hex().substr(0, 16);
+  };
+  const std::string first = sealed(".out.partial-12-ab0-3"), second = sealed(".out.partial-9-a-4");
+  leave(first);
+  leave(second);
+  const std::string with_folder = sealed(".out.partial-77-ab0-1");  // no publication makes one
+  const Names others = {sealed(".other.partial-12-ab0-3"), ".out.partial-", ".out.partial-my notes",
+                        ".out.partial-12-ab0-3", with_folder};
   for (const std::string& other : others) leave(other);
-  fs::create_directory(path(".out.partial-77-ab0-1/folder"));  // no publication makes one
-  fs::create_directory_symlink(".outer.partial-12-ab0-3", path(".out.partial-5-5-5"));
-  put(".out.partial-6-6-6", "a file");
+  fs::create_directory(path(with_folder + "/folder"));
+  fs::create_directory_symlink(others[0], path(sealed(".out.partial-5-5-5")));
+  put(sealed(".out.partial-6-6-6"), "a file");
   {
     auto publication = Publication::begin(path("out"));
     ASSERT_TRUE(publication);
-    EXPECT_FALSE(fs::exists(path(".out.partial-12-ab0-3")));
-    EXPECT_FALSE(fs::exists(path(".out.partial-99-ab0-4")));
+    EXPECT_FALSE(fs::exists(path(first)));
+    EXPECT_FALSE(fs::exists(path(second)));
     // That of a publication that lives is locked.
-    auto second = Publication::begin(path("out"));
-    ASSERT_TRUE(second);
+    auto other = Publication::begin(path("out"));
+    ASSERT_TRUE(other);
     write(*publication, "a", "one");
     ASSERT_TRUE(publication->commit());
   }

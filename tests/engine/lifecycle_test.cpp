@@ -114,24 +114,24 @@ TEST(EngineLifecycle, EnginesComeAndGo) { open_and_close(2); }
 
 TEST(EngineLifecycleLong, FiftyEnginesComeAndGo) { open_and_close(50); }
 
-// An artifact of a tiny model whose generation config and config.json name these stop ids.
-std::string export_tiny(const fs::path& folder, uint32_t in_generation_config) {
+// A checkpoint of a tiny model with so many stop ids in its generation config.
+std::string tiny_with_stops(const fs::path& folder, uint32_t count) {
   write_checkpoint(folder / "checkpoint", tiny_config({.layers = 2, .kv_shared = 0}));
   std::string ids;
-  for (uint32_t i = 0; i < in_generation_config; ++i)
-    ids += (i > 0 ? ", " : "") + std::to_string(300 + i);
+  for (uint32_t i = 0; i < count; ++i) ids += (i > 0 ? ", " : "") + std::to_string(300 + i);
   write_file(folder / "checkpoint" / "generation_config.json", "{\"eos_token_id\": [" + ids + "]}");
-  const fs::path artifact = folder / "artifact";
-  EXPECT_TRUE(accepted(exporter::export_checkpoint(folder / "checkpoint", artifact, {})));
-  return artifact;
+  return folder / "checkpoint";
 }
 
-TEST(EngineOnCpu, MoreStopIdsThanASequenceTakesAreRefusedAtOpen) {
-  const EngineOptions on_cpu{.place = Place::cpu, .context = 16};
+TEST(EngineOnCpu, MoreStopIdsThanASequenceTakesAreNotExported) {
   const TemporaryFolder most, more;
-  EXPECT_TRUE(accepted(Engine::open(export_tiny(most.path(), 63), on_cpu)));
-  EXPECT_TRUE(refused(Engine::open(export_tiny(more.path(), 64), on_cpu), ErrorCode::unsupported,
-                      {"generation_config.json", "eos_token_id", "63", "64"}));
+  const fs::path artifact = most.path() / "artifact";
+  ASSERT_TRUE(
+      accepted(exporter::export_checkpoint(tiny_with_stops(most.path(), 63), artifact, {})));
+  EXPECT_TRUE(accepted(Engine::open(artifact, {.place = Place::cpu, .context = 16})));
+  EXPECT_TRUE(refused(
+      exporter::export_checkpoint(tiny_with_stops(more.path(), 64), more.path() / "artifact", {}),
+      ErrorCode::unsupported, {"generation_config.json", "eos_token_id", "63", "64"}));
 }
 
 }  // namespace

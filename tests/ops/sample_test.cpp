@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 
+#include "base/sampling.h"
 #include "ops/harness.h"
 #include "ops/sample/noise.h"
 #include "ops/untouched.h"
@@ -68,7 +69,7 @@ Bound bind(const Request& request) {
 
 // The tokens of the live rows; what lies beyond must stay poison.
 std::vector<uint32_t> sample(const Request& request) {
-  EXPECT_TRUE(test::accepted(check_options(request.options)));
+  EXPECT_TRUE(test::accepted(check_sampling(request.options)));
   EXPECT_TRUE(test::accepted(check_biases(request.biases, request.columns)));
   const Bound bound = bind(request);
   gpu::CommandList commands(test::test_device());
@@ -508,7 +509,7 @@ TEST(SampleNoise, DependsOnSeedPositionAndToken) {
 TEST(SampleOptions, AreChecked) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
-  for (const Case& c : cases) EXPECT_TRUE(test::accepted(check_options(c.options))) << c.why;
+  for (const Case& c : cases) EXPECT_TRUE(test::accepted(check_sampling(c.options))) << c.why;
   struct Refusal {
     const char* name;
     SampleOptions options;
@@ -531,7 +532,7 @@ TEST(SampleOptions, AreChecked) {
       {"repetition_penalty", {.repetition_penalty = infinity}},
   };
   for (const Refusal& r : refusals) {
-    EXPECT_TRUE(test::refused(check_options(r.options), ErrorCode::invalid_argument, {r.name}));
+    EXPECT_TRUE(test::refused(check_sampling(r.options), ErrorCode::invalid_argument, {r.name}));
   }
 }
 

@@ -90,5 +90,16 @@ TEST(Sampling, RefusesOtherTypes) {
   }
 }
 
+TEST(Sampling, RefusesWhatTheEngineDoesNotTake) {
+  for (const char* keys :
+       {R"("top_p": 5)", R"("top_p": 0)", R"("min_p": 2)", R"("repetition_penalty": 0)",
+        R"("do_sample": true, "temperature": -1)", R"("do_sample": true, "temperature": 1e308)"}) {
+    const auto config = read_generation_config(std::string(R"({"eos_token_id": 1, )") + keys + "}",
+                                               "generation_config.json", 1000);
+    ASSERT_FALSE(config) << keys;
+    EXPECT_EQ(name(config.error().code), "bad_value") << config.error().message;
+  }
+}
+
 }  // namespace
 }  // namespace tandem::text

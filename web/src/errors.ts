@@ -19,6 +19,7 @@ export const errorMeanings = {
   malformed_checkpoint: "a checkpoint's files are damaged or disagree with its config",
   malformed_artifact: "an artifact's files are damaged or disagree with its manifest",
   hash_mismatch: 'bytes do not have the sha256 that was promised',
+  unverified: "an artifact's sources match no pin, and only verified ones are wanted",
   malformed_text: 'a tokenizer, template or token id is not usable',
   limit_exceeded: 'a plan needs more than the adapter or an option allows',
   context_exceeded: 'a prompt does not fit the context',
@@ -27,6 +28,7 @@ export const errorMeanings = {
   out_of_memory: 'the GPU could not allocate a buffer',
   device_lost: 'the GPU device is gone; load the model again',
   not_finite: 'logits are no numbers: damaged weights, or a driver at fault',
+  cancelled: 'the caller asked for an end; nothing is left of the work',
   internal: 'a defect in Tandem itself',
 } as const;
 

@@ -26,7 +26,6 @@
 
 namespace tandem::ops {
 
-Result<void> check_options(const SampleOptions& options);
 // Refuses tokens that are no columns or come twice. A bias of -1e9 bans a token.
 Result<void> check_biases(std::span<const TokenBias> biases, uint32_t columns);
 // Whether these choose what `argmax` does.
@@ -47,7 +46,7 @@ struct SampleSettings {
   uint32_t reserved = 0;
 };
 static_assert(sizeof(SampleSettings) == 48);
-// Of options that check_options accepts.
+// Of options that check_sampling accepts.
 SampleSettings sample_settings(const SampleOptions& options, size_t bias_count);
 
 // Options and biases are data: one recorded list serves all of them.
