@@ -139,7 +139,7 @@ for (const [what, code, change] of [
       files.set(engine('gemma4_mtp.wasm'), bytes);
     },
   ],
-  ['a missing wasm', 'not_found', (files) => files.delete(engine('gemma4_mtp.wasm'))],
+  ['a missing wasm', 'not_found', (files) => files.set(engine('gemma4_mtp.wasm'), undefined)],
   [
     'the other target',
     'hash_mismatch',

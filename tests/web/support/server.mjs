@@ -15,7 +15,7 @@ const types = {
 
 /**
  * Serves the folders of `mounts` ({'/path/': URL of a folder}), and in front of them `files`, a Map of paths to
- * bytes. `faults` may be changed at any time:
+ * bytes, or to nothing where there is to be none. `faults` may be changed at any time:
  *   ranges: false       answers every request with the whole file
  *   cut: n              breaks a file's connection off after n bytes, `cuts` times
  *   status: {path: n}   answers with that status
