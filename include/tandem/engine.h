@@ -16,6 +16,12 @@
 #include "tandem/message.h"
 #include "tandem/sampling.h"
 
+// Not part of the API: outside of what is visible.
+namespace tandem::engine {
+class Opening;
+struct SessionTimes;
+}  // namespace tandem::engine
+
 #pragma GCC visibility push(default)
 namespace tandem {
 
@@ -152,11 +158,6 @@ using TextSink = std::function<bool(std::string_view piece)>;
 
 // Takes logits rows in order: [rows][vocabulary], the first of them being row `first_row`.
 using LogitsSink = std::function<Result<void>(uint32_t first_row, std::span<const float> logits)>;
-
-namespace engine {
-class Opening;
-struct SessionTimes;
-}  // namespace engine
 
 // One timeline. Sessions of one engine are independent of each other and may take turns, step by
 // step. An engine and its sessions belong to one thread at a time; the engine must outlive them,

@@ -25,8 +25,10 @@ tl::unexpected<Error> bad_value(const std::string& where, std::string_view expec
 Result<PinnedFile> read_file_pin(JsonObject object) {
   PinnedFile file;
   TRY_ASSIGN(file.file, object.get<std::string>("file"));
-  if (!inside("", file.file))
-    return bad_value(object.where("file"), "the plain name of a file", "\"" + file.file + "\"");
+  if (!inside("", file.file)) {
+    return fail(ErrorCode::unsafe_path, "{}: expected the plain name of a file, found \"{}\"",
+                object.where("file"), file.file);
+  }
   TRY_ASSIGN(file.bytes, object.get<uint64_t>("bytes"));
   TRY_ASSIGN(const auto hash, read_nullable<std::string>(object, "sha256"));
   if (hash) {

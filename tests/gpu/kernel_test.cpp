@@ -24,7 +24,8 @@ std::vector<Constant> missing_constants(std::string_view source) {
     const std::string_view declaration = source.substr(begin, source.find(';', begin) - begin);
     if (declaration.find('=') != std::string_view::npos) continue;
     const bool is_bool = declaration.ends_with("bool");
-    constants.push_back({declaration.substr(0, declaration.find(':')), is_bool ? 1.0 : 8.0});
+    const std::string_view name = declaration.substr(0, declaration.find(':'));
+    constants.push_back({name, is_bool ? 1.0 : name == "HEAD_DIM" ? 64.0 : 8.0});
   }
   return constants;
 }

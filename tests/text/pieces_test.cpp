@@ -76,7 +76,7 @@ TEST(Pieces, ScoresGiveTheTableOfTokenizerJson) {
 }
 
 // Of the ways to make a token, that with the longer left part comes first; user-defined tokens
-// before all others, and runs of spaces as U+2581.
+// have the score 0, and of equals the larger left token comes first. Runs of spaces are U+2581.
 TEST(Pieces, OrderOfWaysToMakeAToken) {
   Lists lists(tiny_json({{"a", "b"}, {"ab", "c"}}));
   const auto add = [&](std::string spelling, PieceKind kind, double score) {
@@ -95,7 +95,7 @@ TEST(Pieces, OrderOfWaysToMakeAToken) {
   for (const text::Merge& merge : table.merges) {
     merges.push_back(fmt::format("{}+{}", table.piece(merge.left), table.piece(merge.right)));
   }
-  EXPECT_EQ(merges, (std::vector<std::string>{" + ", "b+c", "a+b", "ab+c", "a+bc"}));
+  EXPECT_EQ(merges, (std::vector<std::string>{"a+b", " + ", "b+c", "ab+c", "a+bc"}));
   EXPECT_EQ(table.added.back().content, "\u2581\u2581");
   EXPECT_FALSE(table.added.back().special);
 }
