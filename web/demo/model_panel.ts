@@ -134,7 +134,8 @@ function setModel(next: Model | undefined): void {
   if (next) {
     const { info, engine } = next;
     const build = engine.profile ? ' with kernel times' : '';
-    status.textContent = `${engine.target === 'mtp' ? 'MTP' : 'Plain'} engine${build} on ${info.adapter}, loaded in ${Math.round(info.loadMs)} ms, compiled in ${Math.round(info.compileMs)} ms`;
+    const times = `loaded in ${seconds(info.loadMs)}, kernels compiled in ${seconds(info.compileMs)}`;
+    status.textContent = `${engine.target === 'mtp' ? 'MTP' : 'Plain'} engine${build} on ${info.adapter}, ${times}`;
   } else {
     status.textContent = 'No model is loaded.';
   }
@@ -142,6 +143,8 @@ function setModel(next: Model | undefined): void {
   button('load').hidden = Boolean(next);
   changed(next);
 }
+
+const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
 
 function showBusy(busy: boolean): void {
   button('load').disabled = busy;
