@@ -56,7 +56,7 @@ test('a chat answers, shows its figures and draws them', async () => {
   assert.match(await page.getAttribute('#plot svg', 'aria-label'), /tokens per second/);
   await shot('chat');
   await page.click('#new-chat');
-  assert.equal(await page.locator('.turn').count(), 0);
+  await page.waitForFunction(() => document.querySelectorAll('.turn').length === 0);
 });
 
 test('Stop and Escape end an answer', async () => {
