@@ -9,11 +9,11 @@ read from an earlier run.
         llama.cpp with its C API
     tools/compare_llamacpp.py compare TANDEM ARTIFACT [--device DEVICE]
         runs the program TANDEM on the same prompts and text, prints a table, and fails where tokens
-        differ without a near-tie or perplexities by more than 0.5 %; where there is no ARTIFACT it
+        differ without a near-tie or perplexities by more than 1 %; where there is no ARTIFACT it
         says so and ends with the code 77
 
-Where the two differ, Tandem goes on from llama.cpp's token. It is a near-tie where Tandem has
-llama.cpp's second best token, and the logits of the two are closer than NEAR_TIE there.
+Where the two differ, Tandem goes on from llama.cpp's token. It is a near-tie where llama.cpp's logit
+of Tandem's token is less than NEAR_TIE below its largest.
 """
 
 import argparse
@@ -28,9 +28,11 @@ GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
 NAME = "gemma3-270m.json"
 TOKENS = 48
 CONTEXT = 512
-# llama.cpp multiplies by quantized activations (8 bits a block), Tandem by f32 ones.
+# llama.cpp rounds activations to 8 bits a block before it multiplies them by a quantized matrix,
+# Tandem does not. transformers in f32, with the same weights, differs from llama.cpp by logits up to
+# 0.49 where another token is the largest, and by 0.58 % in perplexity.
 NEAR_TIE = 0.5
-PERPLEXITY_TOLERANCE = 0.005
+PERPLEXITY_TOLERANCE = 0.01
 SKIPPED = 77
 
 
@@ -106,16 +108,16 @@ class Llama:
 
 
 def greedy(llama, ids):
-    """The continuation, and at each of its tokens the runner-up and the gap between the logits."""
-    tokens, runners_up, gaps = [], [], []
+    """The continuation, and how far the logits of others were below at each of its tokens."""
+    tokens, near_ties = [], []
     row = llama.run(ids, 0, 1)[0]
     while True:
-        second, first = llama.numpy.argsort(row)[-2:]
-        tokens.append(int(first))
-        runners_up.append(int(second))
-        gaps.append(round(float(row[first] - row[second]), 4))
+        gaps = row.max() - row
+        tokens.append(int(gaps.argmin()))
+        near_ties += [[len(tokens) - 1, int(other), round(float(gaps[other]), 4)]
+                      for other in llama.numpy.flatnonzero(gaps < NEAR_TIE) if other != tokens[-1]]
         if len(tokens) == TOKENS:
-            return {"tokens": tokens, "runners_up": runners_up, "gaps": gaps}
+            return {"tokens": tokens, "near_ties": near_ties}
         row = llama.run(tokens[-1:], len(ids) + len(tokens) - 1, 1)[0]
 
 
@@ -157,10 +159,12 @@ def dumps(made):
     def fold(value):
         if isinstance(value, dict):
             return {key: fold(item) for key, item in value.items()}
-        if isinstance(value, list) and not isinstance(value[0], dict):
-            lists[f"list {len(lists)}"] = json.dumps(value)
-            return f"list {len(lists) - 1}"
-        return [fold(item) for item in value] if isinstance(value, list) else value
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return [fold(item) for item in value]
+        if not isinstance(value, list):
+            return value
+        lists[f"list {len(lists)}"] = json.dumps(value)
+        return f"list {len(lists) - 1}"
 
     text = json.dumps(fold(made), indent=1, ensure_ascii=False)
     for name, line in lists.items():
@@ -192,13 +196,12 @@ def compare_prompt(arguments, index, prompt):
         done += same + 1
         if done > TOKENS:
             break
-        at, gap = done - 1, prompt["gaps"][done - 1]
-        tie = made[same:same + 1] == [prompt["runners_up"][at]] and gap < NEAR_TIE
-        agrees, ties = agrees and tie, ties + tie
-        print(f"prompt {index}, token {at}: {made[same:same + 1]}, llama.cpp {golden[at]}, gap {gap}: "
-              f"{'a near-tie' if tie else 'DIFFERENT'}")
-    print(f"prompt {index}: {TOKENS - ties if agrees else 'not all'} of {TOKENS} tokens equal, "
-          f"{ties} near-ties", flush=True)
+        gap = next((gap for at, token, gap in prompt["near_ties"]
+                    if [at, [token]] == [done - 1, made[same:same + 1]]), None)
+        agrees, ties = agrees and gap is not None, ties + 1
+        print(f"prompt {index}, token {done - 1}: {made[same:same + 1]}, llama.cpp {golden[done - 1]}, "
+              + ("DIFFERENT" if gap is None else f"a near-tie of {gap}"), flush=True)
+    print(f"prompt {index}: {TOKENS - ties} of {TOKENS} tokens equal", flush=True)
     return agrees
 
 
