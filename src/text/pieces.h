@@ -29,8 +29,9 @@ struct PieceList {
 
 // The table, with zeros for the digest of its source. From scores it makes the merges that Hugging
 // Face's converter writes to tokenizer.json: every way to make a token of two. The token with the
-// larger score comes first, user-defined ones in front of all; of one token's ways, or of equal
-// scores, the one whose left part has more characters. `where` names the file in messages.
+// larger score comes first, where user-defined ones have 0, the largest there is; of equal scores,
+// and so of one token's ways, the one whose left part has more characters. `where` names the file
+// in messages.
 Result<std::vector<std::byte>> compile_pieces(const PieceList& list, std::string_view where);
 
 // A table with another source digest.
