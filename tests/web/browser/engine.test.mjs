@@ -66,7 +66,7 @@ test('an answer after aborts, and after a reset, is that of a new session', asyn
   for (const answer of results.answers) assert.deepEqual(answer, greedy.slice(0, 12));
 });
 
-test('generations make no buffers and no pipelines, and cross into JavaScript once a round', async () => {
+test('generations make no buffers and no pipelines', async () => {
   const { counts, rounds } = await page.evaluate(async (ids) => {
     const session = window.model.session();
     const counts = [];
