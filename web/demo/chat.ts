@@ -69,21 +69,47 @@ async function send(): Promise<void> {
   }
 }
 
+// Shows what has come once a frame, however fast the rounds are.
 async function write(answer: Generation, turn: HTMLElement, mode: Line['mode']): Promise<void> {
+  const chart = startLine(mode);
+  let text = '';
+  let frame = 0;
+  const show = () => {
+    frame = 0;
+    const log = byId('log');
+    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+    turn.append(text);
+    text = '';
+    if (atEnd) log.scrollTop = log.scrollHeight;
+    if (answer.stats) chart(answer.stats);
+  };
+  try {
+    for await (const piece of answer) {
+      text += piece;
+      frame ||= requestAnimationFrame(show);
+    }
+  } finally {
+    cancelAnimationFrame(frame);
+    show();
+  }
+}
+
+/** Begins an answer's line in the plot; gives what adds to it. A long line gets a point each 100 ms. */
+function startLine(mode: Line['mode']): (stats: NonNullable<Generation['stats']>) => void {
   const meter = new Meter();
   const line: Line = { mode, samples: [] };
   lines.push(line);
-  const log = byId('log');
-  for await (const piece of answer) {
-    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-    turn.append(piece);
-    if (atEnd) log.scrollTop = log.scrollHeight;
-    const sample = answer.stats && meter.add(performance.now(), answer.stats);
-    if (!sample) continue;
+  let last = 0;
+  return (stats) => {
+    const now = performance.now();
+    if (line.samples.length > 20 && now - last < 100) return;
+    last = now;
+    const sample = meter.add(now, stats);
+    if (!sample) return;
     line.samples.push(sample);
-    showFigures(answer.stats!, sample.tokensPerSecond);
+    showFigures(stats, sample.tokensPerSecond);
     drawPlot(byId('plot'), lines);
-  }
+  };
 }
 
 function generateOptions(): GenerateOptions {
@@ -134,8 +160,8 @@ function addTurn(who: 'user' | 'model', text: string): HTMLElement {
 
 async function newChat(): Promise<void> {
   answer?.abort();
-  await session?.reset();
   clear();
+  await session?.reset();
   byId('prompt').focus();
 }
 

@@ -5,5 +5,7 @@ export async function startOffline(): Promise<void> {
   await navigator.serviceWorker.register('service_worker.js');
   const { active } = await navigator.serviceWorker.ready;
   const loaded = performance.getEntriesByType('resource').map((entry) => entry.name);
-  active?.postMessage([location.href, ...loaded]);
+  // Browsers fetch the icon when they like, and do not list it.
+  const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]')!.href;
+  active?.postMessage([location.href, icon, ...loaded]);
 }

@@ -49,9 +49,10 @@ test('the plan is there before the model is loaded', async () => {
 test('a chat answers, shows its figures and draws them', async () => {
   await load();
   assert.match(await page.textContent('#status'), /MTP engine on fake/);
-  await ask('a b c d e f g h i j k l m n o p q r s t');
+  const words = Array.from({ length: 200 }, (_, i) => `w${i}`);
+  await ask(words.join(' '));
   await finished();
-  assert.match(await page.textContent('.turn.model'), /^a b c .* t20 tokens, seed \d+$/);
+  assert.match(await page.textContent('.turn.model'), /^w0 w1 .* w199200 tokens, seed \d+$/);
   assert.match(await page.textContent('#figures'), /Drafts accepted50 %/);
   assert.match(await page.getAttribute('#plot svg', 'aria-label'), /tokens per second/);
   await shot('chat');
