@@ -35,7 +35,7 @@ add_library(tandem_web STATIC
   ${src}/base/digest.cpp ${src}/base/error.cpp ${src}/base/files.cpp ${src}/base/json.cpp ${src}/base/sampling.cpp
   ${src}/base/sha256_blocks.cpp ${src}/base/web.cpp
   ${src}/spec/config.cpp ${src}/spec/config_fields.cpp ${src}/spec/gemma3_config.cpp ${src}/spec/layout.cpp ${src}/spec/pair.cpp ${src}/spec/tensors.cpp
-  ${src}/gpu/device.cpp ${src}/gpu/dispatch.cpp ${src}/gpu/driver_errors.cpp ${src}/gpu/web.cpp ${src}/gpu/wgsl.cpp
+  ${src}/gpu/command_list.cpp ${src}/gpu/device.cpp ${src}/gpu/dispatch.cpp ${src}/gpu/driver_errors.cpp ${src}/gpu/web.cpp ${src}/gpu/wgsl.cpp
   ${operators}
   ${src}/model/drafting.cpp ${src}/model/model.cpp ${src}/model/recording.cpp ${src}/model/weights.cpp
   ${src}/text/added_tokens.cpp ${src}/text/bpe.cpp ${src}/text/chat.cpp ${src}/text/generation_config.cpp

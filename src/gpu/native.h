@@ -1,4 +1,4 @@
-// Private to native_*.cpp: what they share. No other file may include it.
+// Private to native_*.cpp and command_list.cpp: what they share. No other file may include it.
 #pragma once
 
 #include <webgpu.h>
@@ -20,6 +20,8 @@
 
 namespace tandem::gpu {
 
+struct SizedDispatch;
+
 // Owners of WebGPU objects.
 template <auto release>
 struct Release {
@@ -40,7 +42,7 @@ using ShaderModuleOwner = Owner<WGPUShaderModule, wgpuShaderModuleRelease>;
 using PipelineOwner = Owner<WGPUComputePipeline, wgpuComputePipelineRelease>;
 using PipelineLayoutOwner = Owner<WGPUPipelineLayout, wgpuPipelineLayoutRelease>;
 using BindGroupLayoutOwner = Owner<WGPUBindGroupLayout, wgpuBindGroupLayoutRelease>;
-using BindGroupOwner = Owner<WGPUBindGroup, wgpuBindGroupRelease>;
+using BindGroup = Owner<WGPUBindGroup, wgpuBindGroupRelease>;
 using EncoderOwner = Owner<WGPUCommandEncoder, wgpuCommandEncoderRelease>;
 using PassOwner = Owner<WGPUComputePassEncoder, wgpuComputePassEncoderRelease>;
 using CommandBufferOwner = Owner<WGPUCommandBuffer, wgpuCommandBufferRelease>;
@@ -139,6 +141,11 @@ struct Device::State {
   }
   // The buffer of a view, if the view lies inside it.
   Result<WGPUBuffer> buffer_of(const View& view) const;
+  // Makes a bind group of bindings that are checked.
+  Result<BindGroup> bind(Kernel kernel, std::span<const Binding> bindings);
+  // What a submission dispatches; refuses what cannot be.
+  Result<std::vector<SizedDispatch>> sized_dispatches(const Device& of,
+                                                      const Submission& submission) const;
   Result<GpuBuffer> create_buffer(uint64_t bytes, WGPUBufferUsage usage, std::string_view label);
   // A staging buffer of at least this size.
   Result<GpuBuffer> take_staging(uint64_t bytes);

@@ -1,8 +1,8 @@
-// Command lists, submissions and readbacks.
+// Submissions and readbacks.
 #include <algorithm>
 
 #include "gpu/checks.h"
-#include "gpu/native.h"
+#include "gpu/command_list.h"
 
 namespace tandem::gpu {
 namespace {
@@ -10,84 +10,7 @@ namespace {
 // Staging buffers up to this size are kept for the next readback.
 constexpr uint64_t max_idle_staging_bytes = uint64_t{4} << 20;
 
-struct Dispatch {
-  Kernel kernel;
-  BindGroupOwner bind_group;
-  DispatchInfo info;
-};
-
 }  // namespace
-
-struct CommandList::State {
-  Device* device;
-  std::vector<Dispatch> dispatches;
-  std::vector<uint32_t> buffers;  // all that it binds, which must live when it is submitted
-  uint64_t freed_buffers = 0;     // of the device when they were last known to live
-
-  Result<void> check_buffers(const Device::State& owner) {
-    if (freed_buffers == owner.freed_buffers) return {};
-    for (const uint32_t buffer : buffers) TRY(owner.buffer_of({.buffer = buffer}));
-    freed_buffers = owner.freed_buffers;
-    return {};
-  }
-};
-
-CommandList::CommandList(Device& device) : state_(new State{.device = &device}) {}
-CommandList::CommandList(CommandList&&) noexcept = default;
-CommandList& CommandList::operator=(CommandList&&) noexcept = default;
-CommandList::~CommandList() = default;
-
-Device& CommandList::device() const { return *state_->device; }
-uint32_t CommandList::dispatch_count() const {
-  return static_cast<uint32_t>(state_->dispatches.size());
-}
-
-std::vector<DispatchInfo> CommandList::dispatches() const {
-  std::vector<DispatchInfo> infos;
-  for (const Dispatch& dispatch : state_->dispatches) infos.push_back(dispatch.info);
-  return infos;
-}
-
-Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindings, Grid grid,
-                                   const Note& note) {
-  Device::State& device = *state_->device->state_;
-  TRY(device.errors.take());
-  if (number >= device.kernels.size()) {
-    return fail(ErrorCode::gpu_validation, "kernel number {}, expected below {}", number,
-                device.kernels.size());
-  }
-  const CompiledKernel& kernel = device.kernels[number];
-  std::vector<WGPUBindGroupEntry> entries;
-  for (size_t i = 0; i < bindings.size(); ++i) {
-    const View& view = bindings[i].view;
-    const auto buffer = device.buffer_of(view);
-    if (!buffer) {
-      return fail(buffer.error().code, "kernel {}, binding {}: {}", kernel.name, i,
-                  buffer.error().message);
-    }
-    WGPUBindGroupEntry entry = WGPU_BIND_GROUP_ENTRY_INIT;
-    entry.binding = static_cast<uint32_t>(i);
-    entry.buffer = *buffer;
-    entry.offset = view.offset;
-    entry.size = view.bytes;
-    entries.push_back(entry);
-  }
-  TRY(check_bindings(kernel.name, kernel.bindings, bindings, device.info.limits));
-
-  WGPUBindGroupDescriptor descriptor = WGPU_BIND_GROUP_DESCRIPTOR_INIT;
-  descriptor.layout = kernel.layout.get();
-  descriptor.entryCount = entries.size();
-  descriptor.entries = entries.data();
-  BindGroupOwner bind_group(wgpuDeviceCreateBindGroup(device.device.get(), &descriptor));
-  TRY(device.errors.take());
-  const std::string& label = note.label.empty() ? kernel.description : note.label;
-  for (const Binding& binding : bindings) state_->buffers.push_back(binding.view.buffer);
-  state_->dispatches.push_back(
-      {number, std::move(bind_group),
-       info_of(*device.labels.insert(label).first, grid, bindings, note.traffic)});
-  return {};
-}
-
 // Owns a staging buffer that is being mapped, is mapped, or has been copied out: the timestamps,
 // then the bytes that are read back.
 struct Readback::State {
@@ -210,37 +133,43 @@ Result<std::shared_ptr<Readback::State>> Device::State::copy_out(WGPUCommandEnco
   return std::make_shared<Readback::State>(this, std::move(timestamps), bytes, std::move(target));
 }
 
-namespace {
-
-struct SizedDispatch {
-  WGPUComputePipeline pipeline;
-  WGPUBindGroup bind_group;
-  Workgroups workgroups;
-};
-
-Result<SizedDispatch> size(const Dispatch& dispatch, const CompiledKernel& kernel,
-                           const Extent& extent, const Limits& limits) {
-  if (kernel.error) return tl::unexpected<Error>(*kernel.error);
-  TRY_ASSIGN(const Workgroups workgroups, sized(kernel.name, dispatch.info.grid, extent, limits));
-  return SizedDispatch{kernel.pipeline.get(), dispatch.bind_group.get(), workgroups};
+Result<BindGroup> Device::State::bind(Kernel kernel, std::span<const Binding> bindings) {
+  std::vector<WGPUBindGroupEntry> entries;
+  for (const auto& [view, access] : bindings) {
+    TRY_ASSIGN(const WGPUBuffer buffer, buffer_of(view));
+    WGPUBindGroupEntry entry = WGPU_BIND_GROUP_ENTRY_INIT;
+    entry.binding = static_cast<uint32_t>(entries.size());
+    entry.buffer = buffer;
+    entry.offset = view.offset;
+    entry.size = view.bytes;
+    entries.push_back(entry);
+  }
+  WGPUBindGroupDescriptor descriptor = WGPU_BIND_GROUP_DESCRIPTOR_INIT;
+  descriptor.layout = kernels[kernel].layout.get();
+  descriptor.entryCount = entries.size();
+  descriptor.entries = entries.data();
+  BindGroup group(wgpuDeviceCreateBindGroup(device.get(), &descriptor));
+  TRY(errors.take());
+  return group;
 }
+
+namespace {
 
 void encode(WGPUCommandEncoder encoder, std::span<const SizedDispatch> dispatches, Passes passes,
             const Timestamps& timestamps) {
   PassOwner pass;
-  for (const SizedDispatch& dispatch : dispatches) {
+  for (const SizedDispatch& sized : dispatches) {
     WGPUComputePassDescriptor descriptor = WGPU_COMPUTE_PASS_DESCRIPTOR_INIT;
     WGPUPassTimestampWrites writes;
     if (passes == Passes::timed) {
-      writes = timestamps.writes(static_cast<size_t>(&dispatch - dispatches.data()));
+      writes = timestamps.writes(static_cast<size_t>(&sized - dispatches.data()));
       descriptor.timestampWrites = &writes;
     }
     if (!pass) pass.reset(wgpuCommandEncoderBeginComputePass(encoder, &descriptor));
-    wgpuComputePassEncoderSetPipeline(pass.get(), dispatch.pipeline);
-    wgpuComputePassEncoderSetBindGroup(pass.get(), 0, dispatch.bind_group, 0, nullptr);
-    wgpuComputePassEncoderDispatchWorkgroups(pass.get(), dispatch.workgroups.x,
-                                             dispatch.workgroups.y, 1);
-    if (passes != Passes::one_per_submission || &dispatch == &dispatches.back()) {
+    wgpuComputePassEncoderSetPipeline(pass.get(), sized.kernel->pipeline.get());
+    wgpuComputePassEncoderSetBindGroup(pass.get(), 0, sized.dispatch->bind_group.get(), 0, nullptr);
+    wgpuComputePassEncoderDispatchWorkgroups(pass.get(), sized.workgroups.x, sized.workgroups.y, 1);
+    if (passes != Passes::one_per_submission || &sized == &dispatches.back()) {
       wgpuComputePassEncoderEnd(pass.get());
       pass.reset();
     }
@@ -252,25 +181,12 @@ void encode(WGPUCommandEncoder encoder, std::span<const SizedDispatch> dispatche
 Result<Readback> Device::submit(const Submission& submission) {
   State& state = *state_;
   TRY(finish_kernels());
-  std::vector<SizedDispatch> dispatches;
-  std::vector<DispatchTime> times;
+  TRY_ASSIGN(const std::vector<SizedDispatch> dispatches,
+             state.sized_dispatches(*this, submission));
   const bool timed = submission.passes == Passes::timed;
-  for (const Submission::Item& item : submission.items) {
-    if (!item.commands || &item.commands->device() != this) {
-      return fail(ErrorCode::gpu_validation,
-                  "a submission without a command list, or with one of another device");
-    }
-    TRY(item.commands->state_->check_buffers(state));
-    for (const Dispatch& dispatch : item.commands->state_->dispatches) {
-      TRY_ASSIGN(const SizedDispatch sized,
-                 size(dispatch, state.kernels[dispatch.kernel], item.extent, state.info.limits));
-      dispatches.push_back(sized);
-      if (timed) times.push_back({dispatch.info, item.extent});
-    }
-  }
   Timestamps timestamps;
   if (timed) {
-    TRY_ASSIGN(timestamps, state.make_timestamps(std::move(times)));
+    TRY_ASSIGN(timestamps, state.make_timestamps(untimed(dispatches)));
   }
 
   const EncoderOwner encoder(wgpuDeviceCreateCommandEncoder(state.device.get(), nullptr));

@@ -1,59 +1,20 @@
 // The device of a browser: what web.js does on navigator.gpu. A submission is a list of words in
 // linear memory that JavaScript replays in one call; what takes time there ends with an event that
 // only stores its outcome here, or with bytes that JavaScript writes where a readback waits.
+#include "gpu/web.h"
+
 #include <emscripten/emscripten.h>
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <functional>
-#include <set>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "gpu/checks.h"
-#include "gpu/device.h"
-#include "gpu/driver_errors.h"
-
-extern "C" {
-// Implemented by web.js, which says what they do. Sizes and offsets are doubles, which hold them
-// exactly; texts are UTF-8.
-void tandem_gpu_make_buffer(uint32_t buffer, double bytes, const char* label, size_t label_bytes);
-void tandem_gpu_free_buffer(uint32_t buffer);
-void tandem_gpu_write(uint32_t buffer, double offset, const void* bytes, size_t count);
-void tandem_gpu_compile(uint32_t kernel, const char* label, size_t label_bytes, const char* source,
-                        size_t source_bytes, const uint8_t* accesses, size_t bindings,
-                        const char* constants, size_t constants_bytes);
-void tandem_gpu_bind(uint32_t group, uint32_t kernel, const double* entries, size_t bindings);
-void tandem_gpu_unbind(const uint32_t* groups, size_t count);
-void tandem_gpu_submit(const uint32_t* words);
-void tandem_gpu_lose();
-void tandem_gpu_close();
-}
+#include "gpu/command_list.h"
 
 namespace tandem::gpu {
 namespace {
-
-// What an event is about; web.js has the same numbers.
-enum class Event : uint32_t { buffer, kernel, error, loss };
-
-struct WebBuffer {
-  uint64_t bytes = 0;
-  std::string label;
-};
-
-struct CompiledKernel {
-  std::string name;
-  std::string description;  // the name and its constants
-  std::vector<Access> bindings;
-  std::optional<Error> error;  // set when refused
-};
-
-struct Dispatch {
-  Kernel kernel;
-  uint32_t bind_group;
-  DispatchInfo info;
-};
 
 // What web.js reports in an event, by its number there; none is no error.
 constexpr ErrorCode event_codes[] = {ErrorCode::out_of_memory, ErrorCode::gpu_validation,
@@ -79,67 +40,49 @@ std::string constants_json(std::span<const Constant> constants) {
 
 }  // namespace
 
-struct Device::State {
-  AdapterInfo info;
-  DriverErrors errors;
-
-  // Numbers are never given twice, so that a stale view is found out.
-  std::unordered_map<uint32_t, WebBuffer> buffers;
-  uint32_t last_buffer = 0;
-  uint64_t freed_buffers = 0;
-  uint64_t buffer_bytes = 0;
-
-  std::deque<CompiledKernel> kernels;  // by number
-  std::unordered_map<std::string, Kernel> kernel_numbers;
-  uint32_t unfinished = 0;  // buffers and kernels
-
-  uint32_t last_bind_group = 0;
-  std::vector<uint32_t> words;  // of the submission under way
-  // All that web.js may still write to.
-  std::deque<std::shared_ptr<Readback::State>> in_flight;
-  std::set<std::string, std::less<>> labels;
-
-  Result<const WebBuffer*> buffer_of(const View& view) const {
-    const auto found = buffers.find(view.buffer);
-    if (found == buffers.end()) {
-      return fail(ErrorCode::gpu_validation, "a view of buffer {}, which does not exist (any more)",
-                  view.buffer);
-    }
-    TRY(check_inside(view, found->second.bytes, found->second.label));
-    return &found->second;
+Result<const WebBuffer*> Device::State::buffer_of(const View& view) const {
+  const auto found = buffers.find(view.buffer);
+  if (found == buffers.end()) {
+    return fail(ErrorCode::gpu_validation, "a view of buffer {}, which does not exist (any more)",
+                view.buffer);
   }
+  TRY(check_inside(view, found->second.bytes, found->second.label));
+  return &found->second;
+}
 
-  void event(Event event, uint32_t number, std::optional<Error> error) {
-    switch (event) {
-      case Event::buffer:
-        --unfinished;
-        if (const auto found = buffers.find(number); error && found != buffers.end()) {
-          error->message = fmt::format("buffer {} of {} bytes: {}", found->second.label,
-                                       found->second.bytes, error->message);
-        }
-        break;
-      case Event::kernel:
-        --unfinished;
-        if (!error) return;
-        error->message = fmt::format("kernel {}: {}", kernels[number].name, error->message);
-        kernels[number].error = error;
-        break;
-      case Event::error:
-        break;
-      case Event::loss:
-        return errors.lose(error ? error->message : "no reason given");
-    }
-    if (error) errors.store(*std::move(error));
+void Device::State::event(Event event, uint32_t number, std::optional<Error> error) {
+  switch (event) {
+    case Event::buffer:
+      --unfinished;
+      if (const auto found = buffers.find(number); error && found != buffers.end()) {
+        error->message = fmt::format("buffer {} of {} bytes: {}", found->second.label,
+                                     found->second.bytes, error->message);
+      }
+      break;
+    case Event::kernel:
+      --unfinished;
+      if (!error) return;
+      error->message = fmt::format("kernel {}: {}", kernels[number].name, error->message);
+      kernels[number].error = error;
+      break;
+    case Event::error:
+      break;
+    case Event::loss:
+      return errors.lose(error ? error->message : "no reason given");
   }
+  if (error) errors.store(*std::move(error));
+}
 
-  void append(const void* pointer) {
-    words.push_back(static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer)));
+Result<BindGroup> Device::State::bind(Kernel kernel, std::span<const Binding> bindings) {
+  std::vector<double> entries;
+  for (const auto& [view, access] : bindings) {
+    entries.insert(entries.end(), {double(view.buffer), static_cast<double>(view.offset),
+                                   static_cast<double>(view.bytes)});
   }
-  void append(uint64_t value) {
-    words.push_back(static_cast<uint32_t>(value));
-    words.push_back(static_cast<uint32_t>(value >> 32));
-  }
-};
+  BindGroup group(++last_bind_group);
+  tandem_gpu_bind(group.number(), kernel, entries.data(), bindings.size());
+  return group;
+}
 
 struct Readback::State {
   Device::State* device;
@@ -190,71 +133,6 @@ Result<std::vector<std::byte>> Readback::take() {
   const auto first =
       state->bytes.begin() + static_cast<ptrdiff_t>(state->timed.size() * timestamp_bytes);
   return std::vector<std::byte>(first, state->bytes.end());
-}
-
-struct CommandList::State {
-  Device* device;
-  std::vector<Dispatch> dispatches;
-  std::vector<uint32_t> buffers;  // all that it binds, which must live when it is submitted
-  uint64_t freed_buffers = 0;     // of the device when they were last known to live
-
-  ~State() {
-    std::vector<uint32_t> groups;
-    for (const Dispatch& dispatch : dispatches) groups.push_back(dispatch.bind_group);
-    if (!groups.empty()) tandem_gpu_unbind(groups.data(), groups.size());
-  }
-
-  Result<void> check_buffers(const Device::State& owner) {
-    if (freed_buffers == owner.freed_buffers) return {};
-    for (const uint32_t buffer : buffers) TRY(owner.buffer_of({.buffer = buffer}));
-    freed_buffers = owner.freed_buffers;
-    return {};
-  }
-};
-
-CommandList::CommandList(Device& device) : state_(new State{.device = &device}) {}
-CommandList::CommandList(CommandList&&) noexcept = default;
-CommandList& CommandList::operator=(CommandList&&) noexcept = default;
-CommandList::~CommandList() = default;
-
-Device& CommandList::device() const { return *state_->device; }
-uint32_t CommandList::dispatch_count() const {
-  return static_cast<uint32_t>(state_->dispatches.size());
-}
-
-std::vector<DispatchInfo> CommandList::dispatches() const {
-  std::vector<DispatchInfo> infos;
-  for (const Dispatch& dispatch : state_->dispatches) infos.push_back(dispatch.info);
-  return infos;
-}
-
-Result<void> CommandList::dispatch(Kernel number, std::span<const Binding> bindings, Grid grid,
-                                   const Note& note) {
-  Device::State& device = *state_->device->state_;
-  TRY(device.errors.take());
-  if (number >= device.kernels.size()) {
-    return fail(ErrorCode::gpu_validation, "kernel number {}, expected below {}", number,
-                device.kernels.size());
-  }
-  const CompiledKernel& kernel = device.kernels[number];
-  std::vector<double> entries;
-  for (size_t i = 0; i < bindings.size(); ++i) {
-    const View& view = bindings[i].view;
-    if (const auto buffer = device.buffer_of(view); !buffer) {
-      return fail(buffer.error().code, "kernel {}, binding {}: {}", kernel.name, i,
-                  buffer.error().message);
-    }
-    entries.insert(entries.end(), {double(view.buffer), static_cast<double>(view.offset),
-                                   static_cast<double>(view.bytes)});
-    state_->buffers.push_back(view.buffer);
-  }
-  TRY(check_bindings(kernel.name, kernel.bindings, bindings, device.info.limits));
-  const uint32_t group = ++device.last_bind_group;
-  tandem_gpu_bind(group, number, entries.data(), bindings.size());
-  const std::string& label = note.label.empty() ? kernel.description : note.label;
-  state_->dispatches.push_back(
-      {number, group, info_of(*device.labels.insert(label).first, grid, bindings, note.traffic)});
-  return {};
 }
 
 std::unique_ptr<Device> Device::adopt(AdapterInfo info) {
@@ -350,24 +228,14 @@ Result<Readback> Device::submit(const Submission& submission) {
                 "a timed submission on \"{}\", which has no timestamps or was opened without them",
                 state.info.name);
   }
+  TRY_ASSIGN(const std::vector<SizedDispatch> dispatches,
+             state.sized_dispatches(*this, submission));
   std::vector<uint32_t>& words = state.words;
-  words.assign({static_cast<uint32_t>(submission.passes), 0});
-  std::vector<DispatchTime> times;
-  for (const Submission::Item& item : submission.items) {
-    if (!item.commands || &item.commands->device() != this) {
-      return fail(ErrorCode::gpu_validation,
-                  "a submission without a command list, or with one of another device");
-    }
-    TRY(item.commands->state_->check_buffers(state));
-    for (const Dispatch& dispatch : item.commands->state_->dispatches) {
-      const CompiledKernel& kernel = state.kernels[dispatch.kernel];
-      if (kernel.error) return tl::unexpected<Error>(*kernel.error);
-      TRY_ASSIGN(const Workgroups workgroups,
-                 sized(kernel.name, dispatch.info.grid, item.extent, state.info.limits));
-      words.insert(words.end(), {dispatch.kernel, dispatch.bind_group, workgroups.x, workgroups.y});
-      ++words[1];
-      if (timed) times.push_back({dispatch.info, item.extent});
-    }
+  words.assign(
+      {static_cast<uint32_t>(submission.passes), static_cast<uint32_t>(dispatches.size())});
+  for (const auto& [dispatch, kernel, extent, workgroups] : dispatches) {
+    words.insert(words.end(),
+                 {dispatch->kernel, dispatch->bind_group.number(), workgroups.x, workgroups.y});
   }
   const View& source = submission.read_back;
   if (source) {
@@ -377,6 +245,7 @@ Result<Readback> Device::submit(const Submission& submission) {
   const auto done = [](const auto& readback) { return readback->outcome != under_way; };
   std::erase_if(state.in_flight, done);
   Readback readback;
+  std::vector<DispatchTime> times = timed ? untimed(dispatches) : std::vector<DispatchTime>();
   const uint64_t bytes = (source ? source.bytes : 0) + times.size() * timestamp_bytes;
   words.push_back(source.buffer);
   state.append(source.offset);

@@ -234,10 +234,9 @@ mergeInto(LibraryManager.library, {
   },
 
   tandem_gpu_unbind__deps: ['$TandemGpu'],
-  tandem_gpu_unbind: function (groups, count) {
+  tandem_gpu_unbind: function (group) {
     ++TandemGpu.crossings;
-    const state = TandemGpu.open;
-    for (let i = 0; i < count; ++i) delete state.groups[HEAPU32[(groups >>> 2) + i]];
+    delete TandemGpu.open.groups[group];
   },
 
   // Replays a submission: how dispatches share passes (0 one pass, 1 one each, 2 one each between timestamps), their
