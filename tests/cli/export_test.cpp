@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
 #include <thread>
 
 #include "program.h"
@@ -22,6 +23,7 @@ TEST(CliExport, ASignalEndsItAndNothingIsLeft) {
     const Child child([&] {
       const int err = open((folder.path() / "err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
       dup2(err, STDERR_FILENO);
+      std::signal(signal, SIG_DFL);  // whatever whoever runs the tests ignores
       execl(TANDEM_PROGRAM, "tandem", "export", in.c_str(), "-o", out.c_str(), nullptr);
       return 127;
     });

@@ -20,7 +20,8 @@ const Golden& golden() {
 
 // One model for each place, made when first asked for.
 model::Model& atlas_at(Place place) {
-  static std::map<Place, std::unique_ptr<model::Model>> models;
+  // Never destroyed: the device that they need may go first.
+  static auto& models = *new std::map<Place, std::unique_ptr<model::Model>>();
   auto& model = models[place];
   if (!model) model = make_model(atlas(), place, {.context = 512, .input_bound = 128});
   return *model;

@@ -116,7 +116,8 @@ const Sampled samplings[] = {
 class Mtp : public ::testing::TestWithParam<Place> {
  protected:
   model::Model& model() {
-    static std::map<Place, std::unique_ptr<model::Model>> models;
+    // Never destroyed: the device that they need may go first.
+    static auto& models = *new std::map<Place, std::unique_ptr<model::Model>>();
     auto& made = models[GetParam()];
     if (!made) made = make_tiny_mtp(GetParam(), tiny_capacity);
     return *made;
