@@ -119,7 +119,7 @@ test-wgpu: setup
 	cmake --preset dev -B build/wgpu-native -U 'TANDEM_WEBGPU_*' \
 	  -DTANDEM_WEBGPU_LIBRARY="$(CURDIR)/build/deps/webgpu/lib/libwgpu_native-release.so"
 	cmake --build build/wgpu-native
-	$(CTEST) --test-dir build/wgpu-native -LE '^(long|cpu)$$'
+	$(CTEST) --test-dir build/wgpu-native -LE '^(long|cpu)$$' -E '^(web|package|tools)'
 
 # The long tests of text/ read it; it is not ours to keep in the source tree.
 gemma-tokenizer:
