@@ -5,8 +5,8 @@
 export type ErrorCode =
   | 'invalid_argument' | 'io' | 'not_found' | 'already_exists' | 'unsafe_path' | 'malformed_json' | 'unknown_key'
   | 'missing_key' | 'wrong_type' | 'bad_value' | 'unsupported' | 'malformed_checkpoint' | 'malformed_artifact'
-  | 'hash_mismatch' | 'malformed_text' | 'limit_exceeded' | 'context_exceeded' | 'no_adapter' | 'gpu_validation'
-  | 'out_of_memory' | 'device_lost' | 'not_finite' | 'internal';
+  | 'hash_mismatch' | 'unverified' | 'malformed_text' | 'limit_exceeded' | 'context_exceeded' | 'no_adapter'
+  | 'gpu_validation' | 'out_of_memory' | 'device_lost' | 'not_finite' | 'cancelled' | 'internal';
 
 /** `name` is "TandemError"; read `code` instead of using instanceof, as each module has a class of its own. */
 export interface TandemError extends Error {
@@ -155,6 +155,7 @@ export interface Generation {
 
 export interface Message {
   role: 'system' | 'user' | 'model' | 'assistant';
+  /** Plain text: a control token that it spells stays text. */
   content: string;
 }
 

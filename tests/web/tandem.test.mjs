@@ -109,10 +109,10 @@ test('a manifest that is no JSON or not there is refused', async () => {
   });
 });
 
-test('a device of the caller needs the calling thread', async () => {
-  await assert.rejects(open({ worker: true, device: {} }), {
-    code: 'invalid_argument',
-  });
+test('a GPU, a device or an adapter of the caller needs the calling thread', async () => {
+  for (const own of ['gpu', 'device', 'adapter']) {
+    await assert.rejects(open({ worker: true, [own]: {} }), { code: 'invalid_argument' });
+  }
   await open({ worker: undefined, device: { mine: true } });
   assert.deepEqual(calls[0].options.device, { mine: true });
 });

@@ -1,10 +1,10 @@
 // Errors of the whole package: the engine's codes (include/tandem/error.h), which the loader uses too.
+import type { ErrorCode } from '../low_level.js';
 
-/** What a caller can act on. `errorMeanings` has a line about each. */
-export type ErrorCode = keyof typeof errorMeanings;
+export type { ErrorCode };
 
 /** One line of meaning for each code, as in the engine. */
-export const errorMeanings = {
+export const errorMeanings: Readonly<Record<ErrorCode, string>> = {
   invalid_argument: 'an option or argument is out of its range',
   io: 'a read or a download failed',
   not_found: 'a file, tensor, adapter or name does not exist',
@@ -30,7 +30,7 @@ export const errorMeanings = {
   not_finite: 'logits are no numbers: damaged weights, or a driver at fault',
   cancelled: 'the caller asked for an end; nothing is left of the work',
   internal: 'a defect in Tandem itself',
-} as const;
+};
 
 /** The one error that Tandem throws. The message names what was expected and what was found. */
 export class TandemError extends Error {

@@ -147,9 +147,9 @@ export class Session {
 }
 
 function openChannel({ worker, gpu, ...options }: LoadOptions): Channel {
-  const ownGpu = gpu !== undefined || options.device !== undefined;
+  const ownGpu = [gpu, options.device, options.adapter].some((own) => own !== undefined);
   if (worker && ownGpu) {
-    throw new TandemError('invalid_argument', 'gpu and device need worker: false');
+    throw new TandemError('invalid_argument', 'gpu, device and adapter need worker: false');
   }
   return (worker ?? (!ownGpu && typeof Worker === 'function')) ? new WorkerChannel() : new LocalChannel();
 }

@@ -1,6 +1,6 @@
 // The package's own types, beside those of the low-level API that it passes on.
 import type { Location } from './source.js';
-import type { GenerateStats, Generation, KernelTime, Progress } from '../low_level.js';
+import type { GenerateStats, Generation, KernelTime, Message, Progress } from '../low_level.js';
 
 /** What a session shall go on from. */
 export type Prompt =
@@ -10,12 +10,6 @@ export type Prompt =
   | readonly Message[]
   /** Token ids, from the beginning of the timeline on. */
   | Uint32Array;
-
-export interface Message {
-  role: 'system' | 'user' | 'model' | 'assistant';
-  /** Plain text: a control token that it spells stays text. */
-  content: string;
-}
 
 export interface PlanOptions {
   /**
@@ -42,8 +36,8 @@ export interface PlanOptions {
   /** A release.json that binds the artifact and the engine files; what differs from it is refused. */
   release?: string | URL;
   /**
-   * false runs in the calling thread, which a `gpu` or a `device` of the caller's requires. By default a worker
-   * does the work, where there is one.
+   * false runs in the calling thread, which a `gpu`, a `device` or an `adapter` of the caller's requires. By default a
+   * worker does the work, where there is one.
    */
   worker?: boolean;
   /** By default navigator.gpu; under Node what `create([])` of the package `webgpu` gives. */
@@ -56,7 +50,7 @@ export interface LoadOptions extends PlanOptions {
   cache?: 'opfs' | 'none';
   /** The caller's own device, which is never destroyed here. */
   device?: GPUDevice;
-  /** The adapter of `device`. */
+  /** The adapter of `device`, or the one to ask for a device. */
   adapter?: GPUAdapter;
   onProgress?: (progress: Progress) => void;
   /** By default console.warn. */
@@ -86,5 +80,5 @@ export interface GenerateOptions {
   signal?: AbortSignal;
 }
 
-export type { GenerateStats, Generation, KernelTime, Location, Progress };
+export type { GenerateStats, Generation, KernelTime, Location, Message, Progress };
 export type { Census, EngineInfo, Plan, SampleOptions } from '../low_level.js';
