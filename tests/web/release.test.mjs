@@ -2,44 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sha256 } from './support/bytes.mjs';
+import { canonical, fakeEngineFiles, fakeRelease } from './support/fake_release.mjs';
 import { load } from './support/package.mjs';
 
 const { checkFile, moduleFile, parseRelease } = await load('release.js');
 
 const hash = 'a'.repeat(64);
-const canonical = (value) => `${JSON.stringify(sorted(value), null, 2)}\n`;
-function sorted(value) {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(
-    Object.keys(value)
-      .sort()
-      .map((key) => [key, sorted(value[key])]),
-  );
-}
-
-function release() {
-  const bound = (target, build, kind) => ({
-    file: moduleFile(target, build, kind),
-    bytes: 10,
-    sha256: hash,
-  });
-  const module = (target, build) => ({
-    js: bound(target, build, 'js'),
-    wasm: bound(target, build, 'wasm'),
-  });
-  const entry = (target) => ({
-    kernel_closure: hash,
-    wall: module(target, 'wall'),
-    profile: module(target, 'profile'),
-  });
-  return {
-    schema: 'tandem.release',
-    schema_version: 1,
-    engine: '0.1.0',
-    artifact: hash,
-    targets: { plain: entry('plain'), mtp: entry('mtp') },
-  };
-}
+const release = () => fakeRelease(fakeEngineFiles(), hash);
 
 test('the eight files have the names that the build gives them', () => {
   assert.equal(moduleFile('plain', 'wall', 'js'), 'webgpu_llama.js');
