@@ -1,6 +1,7 @@
 // The engine in Chromium, on its software adapter: what it generates, how it ends, and what it refuses.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { countImports } from '../support/count_imports.mjs';
 import { loadAtlas, startEngine } from '../support/engine_page.mjs';
 import { golden } from '../support/golden.mjs';
 
@@ -85,6 +86,37 @@ test('generations make no buffers and no pipelines', async () => {
   }
   assert.ok(third.submissions - second.submissions >= rounds);
   assert.ok(third.heapBytes < 64 << 20, `${third.heapBytes} bytes of wasm memory`);
+});
+
+test('a round is one call from wasm', async () => {
+  const own = await site.open();
+  const { calls, submissions, rounds } = await own.evaluate(
+    async ([countImports, ids]) => {
+      const { counts, restore } = new Function(`return (${countImports})();`)();
+      const { Tandem } = await import('/tandem/index.js');
+      const model = await Tandem.load('/atlas', { worker: false, context: 64 });
+      restore();
+      const session = model.session();
+      const answer = () =>
+        session.generate(Uint32Array.from(ids), { mtp: 'on', maxTokens: 12, ignoreEos: true }).result;
+      await answer();
+      await session.reset();
+      counts.clear();
+      const before = await model.census();
+      const { stats } = await answer();
+      const after = await model.census();
+      await model.dispose();
+      return {
+        calls: [...counts],
+        submissions: after.submissions - before.submissions,
+        rounds: stats.rounds,
+      };
+    },
+    [String(countImports), ids],
+  );
+  await own.close();
+  assert.ok(submissions >= rounds && rounds > 0);
+  assert.deepEqual(calls, [['tandem_gpu_submit', submissions]]);
 });
 
 test('sessions answer side by side, each its own', async () => {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { test } from 'node:test';
 import { launch, openPage } from '../support/browser.mjs';
-import { site } from '../support/fake_site.mjs';
+import { site } from '../support/site.mjs';
 import { serve } from '../support/server.mjs';
 
 test('the wasm memory stays below 64 MB while gigabytes go through', async (t) => {

@@ -1,9 +1,8 @@
-// The package in a browser, over an engine without a GPU: its worker, its cache and its release check are real.
+// The package in a browser, over an engine without a GPU: its worker and its cache are real.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { launch, openPage } from '../support/browser.mjs';
-import { sha256 } from '../support/bytes.mjs';
-import { serveFakeSite } from '../support/fake_site.mjs';
+import { serveFakeSite } from '../support/site.mjs';
 
 let server, browser, context, page, kept;
 
@@ -126,68 +125,6 @@ test('a whole release is loaded', async () => {
     assert.equal((await answer({ release: '/release.json', ...options })).text, 'one two three');
   }
 });
-
-const engine = (name) => `/tandem/engine/${name}`;
-for (const [what, code, change] of [
-  ['a changed js', 'hash_mismatch', (files) => files.set(engine('gemma4_mtp.js'), Buffer.from('x'))],
-  [
-    'a changed wasm of the same size',
-    'hash_mismatch',
-    (files) => {
-      const bytes = Buffer.from(files.get(engine('gemma4_mtp.wasm')));
-      bytes[0] ^= 1;
-      files.set(engine('gemma4_mtp.wasm'), bytes);
-    },
-  ],
-  ['a missing wasm', 'not_found', (files) => files.set(engine('gemma4_mtp.wasm'), undefined)],
-  [
-    'the other target',
-    'hash_mismatch',
-    (files) => files.set(engine('gemma4_mtp.js'), files.get(engine('webgpu_llama.js'))),
-  ],
-  [
-    'the profile build for the wall build',
-    'hash_mismatch',
-    (files) => files.set(engine('gemma4_mtp.js'), files.get(engine('gemma4_mtp.profile.js'))),
-  ],
-]) {
-  test(`a release with ${what} is refused`, async () => {
-    change(server.files);
-    assert.equal((await answer({ release: '/release.json' })).code, code);
-  });
-}
-
-// A release.json that is right about its files, which are wrong.
-const rebind = (change) => {
-  const release = JSON.parse(server.files.get('/release.json'));
-  change(release);
-  server.files.set('/release.json', Buffer.from(`${JSON.stringify(release, null, 2)}\n`));
-};
-
-test('a release for another artifact is refused', async () => {
-  rebind((release) => (release.artifact = 'b'.repeat(64)));
-  assert.equal((await answer({ release: '/release.json' })).code, 'hash_mismatch');
-});
-
-for (const [what, change] of [
-  ['version', (release) => (release.engine = '9.9.9')],
-  ['kernel closure', (release) => (release.targets.mtp.kernel_closure = 'b'.repeat(64))],
-  [
-    'build',
-    ({ targets: { mtp } }) => {
-      const js = server.files.get(engine('gemma4_mtp.profile.js'));
-      server.files.set(engine('gemma4_mtp.js'), js);
-      Object.assign(mtp.wall.js, { bytes: js.length, sha256: sha256(js) });
-    },
-  ],
-]) {
-  test(`a module that says another ${what} than its release is refused`, async () => {
-    rebind(change);
-    const { code, message } = await answer({ release: '/release.json' });
-    assert.equal(code, 'bad_value');
-    assert.match(message, /^release\.json: .*the module says/);
-  });
-}
 
 test('a worker that cannot start is an error', async () => {
   server.faults.status = { '/tandem/worker.js': 404 };

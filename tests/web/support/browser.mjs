@@ -1,14 +1,13 @@
 // A headless Chromium with WebGPU on the software adapter.
 import { createRequire } from 'node:module';
+import { dawnFeatures } from './dawn.mjs';
 
 const require = createRequire(new URL('../../../web/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
 
-export const chromiumPath = process.env.TANDEM_CHROMIUM ?? '/usr/bin/chromium';
-
 export function launch() {
   return chromium.launch({
-    executablePath: chromiumPath,
+    executablePath: process.env.TANDEM_CHROMIUM ?? '/usr/bin/chromium',
     args: [
       '--no-sandbox',
       '--disable-quic',
@@ -19,6 +18,7 @@ export function launch() {
       '--enable-unsafe-webgpu',
       '--use-webgpu-adapter=swiftshader',
       '--enable-features=Vulkan,WebGPU',
+      `--enable-dawn-features=${dawnFeatures}`,
     ],
   });
 }

@@ -1,16 +1,14 @@
 // What the tests of the built modules share: WebGPU under Node, the atlas in its folder, and its golden tokens.
 import { open, readFile } from 'node:fs/promises';
+import { dawnFeatures } from './dawn.mjs';
 
 export { goldenIds } from './golden.mjs';
 
 export const root = new URL('../../../', import.meta.url);
 
 const webgpu = await import(new URL('web/node_modules/webgpu/index.js', root));
-/**
- * A GPU of Dawn; tools/run chooses the Vulkan driver. Kernels write all workgroup memory that they read; zeroing it first
- * costs most of the time that a software adapter takes to compile them.
- */
-export const gpu = webgpu.create(['enable-dawn-features=disable_workgroup_init']);
+/** A GPU of Dawn; tools/run chooses the Vulkan driver. */
+export const gpu = webgpu.create([`enable-dawn-features=${dawnFeatures}`]);
 
 /** The factory of a built module, such as 'gemma4_mtp.profile'. */
 export async function factory(module) {

@@ -1,20 +1,9 @@
 // The built page and package with the real engine, and a blank page to drive it from.
 import { launch, openPage } from './browser.mjs';
-import { site } from './fake_site.mjs';
-import { readmeExample } from './example.mjs';
-import { serve } from './server.mjs';
+import { serveBuiltSite } from './site.mjs';
 
 export async function startEngine() {
-  const example = Buffer.from(await readmeExample());
-  const blank = Buffer.from('<!doctype html><link rel="icon" href="icon.svg">');
-  const server = await serve(
-    { '/': site },
-    new Map([
-      ['/blank.html', blank],
-      ['/example.html', example],
-      ['/favicon.ico', Buffer.alloc(0)], // which browsers ask for unasked
-    ]),
-  );
+  const server = await serveBuiltSite();
   const browser = await launch();
   const context = await browser.newContext();
   return {
