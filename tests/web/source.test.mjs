@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { FakeFolder } from './support/folder.mjs';
 import { load } from './support/package.mjs';
 
-const { openSource, portable } = await load('source.js');
+const { openSource, portable, readWhole } = await load('source.js');
 const text = async (body) => new Response(body).text();
 
 test('a picked folder gives its files from any byte on', async () => {
@@ -30,4 +30,21 @@ test('a URL is one with or without a slash', () => {
 
 test('what is no URL is refused', () => {
   assert.throws(() => portable('models/atlas'), { code: 'invalid_argument' });
+});
+
+test('a small file that does not end is refused and let go', async () => {
+  const chunk = new Uint8Array(1 << 20);
+  const seen = { chunks: 0, cancelled: false };
+  const body = new ReadableStream({
+    pull(controller) {
+      seen.chunks++;
+      controller.enqueue(chunk);
+    },
+    cancel: () => void (seen.cancelled = true),
+  });
+  await assert.rejects(readWhole(body, 'manifest.json'), {
+    code: 'malformed_artifact',
+    message: /^manifest\.json: expected at most 67108864 bytes/,
+  });
+  assert.ok(seen.cancelled && seen.chunks <= 66, `${seen.chunks} chunks`);
 });

@@ -69,15 +69,19 @@ const wholeLimit = 64 << 20;
 export async function readWhole(body: Body, name: string): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let bytes = 0;
+  const reader = body.getReader(); // not every browser iterates over a stream
   try {
-    for await (const chunk of body) {
-      bytes += chunk.length;
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      bytes += value.length;
       if (bytes > wholeLimit) {
         throw new TandemError('malformed_artifact', `${name}: expected at most ${wholeLimit} bytes, found more`);
       }
-      chunks.push(chunk);
+      chunks.push(value);
     }
   } catch (error) {
+    reader.cancel().catch(() => {});
     if (error instanceof TandemError || isAbort(error)) throw error;
     throw new TandemError('io', `${name} broke off at byte ${bytes}: ${(error as Error).message}`);
   }
