@@ -1,6 +1,6 @@
 // The benchmark: plain and MTP in turns on one prompt, and everything about it as JSON.
 import type { GenerationResult, Model } from 'tandem';
-import { button, byId, input, make, percent, saveFile } from './dom.js';
+import { button, byId, input, make, percent, saveFile, swap } from './dom.js';
 import { compare, median, sha256Text, type Run } from './bench_figures.js';
 import { hideProblem, showProblem } from './problem.js';
 
@@ -121,6 +121,6 @@ function showProgress(text: string): void {
 }
 
 function showBusy(busy: boolean): void {
-  button('bench-run').hidden = busy;
-  button('bench-stop').hidden = !busy;
+  if (busy) swap(button('bench-run'), button('bench-stop'));
+  else swap(button('bench-stop'), button('bench-run'));
 }

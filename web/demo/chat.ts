@@ -1,6 +1,6 @@
 // The conversation: turns as they are written, their figures, and the plot of them.
 import type { Generation, GenerateOptions, GenerationResult, Model, Session } from 'tandem';
-import { button, byId, chosen, fillList, make, numberIn, percent } from './dom.js';
+import { button, byId, chosen, fillList, make, numberIn, percent, swap } from './dom.js';
 import { Meter } from './meter.js';
 import { drawPlot, type Line } from './plot.js';
 import { hideProblem, showProblem } from './problem.js';
@@ -173,6 +173,6 @@ function clear(): void {
 }
 
 function showBusy(busy: boolean): void {
-  button('send').hidden = busy;
-  button('stop').hidden = !busy;
+  if (busy) swap(button('send'), button('stop'));
+  else swap(button('stop'), button('send'));
 }

@@ -21,6 +21,14 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** Shows the second of two buttons in the place of the first, with the keyboard's focus if that has it. */
+export function swap(first: HTMLButtonElement, second: HTMLButtonElement): void {
+  const focused = document.activeElement === first;
+  first.hidden = true;
+  second.hidden = false;
+  if (focused) second.focus();
+}
+
 /** Terms and values of a <dl>; a value is wide where it is long. */
 export function fillList(list: HTMLElement, entries: [term: string, value: string][]): void {
   list.replaceChildren(

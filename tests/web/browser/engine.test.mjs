@@ -90,32 +90,28 @@ test('generations make no buffers and no pipelines', async () => {
 
 test('a round is one call from wasm', async () => {
   const own = await site.open();
-  const { calls, submissions, rounds } = await own.evaluate(
+  const { calls, submissions } = await own.evaluate(
     async ([countImports, ids]) => {
       const { counts, restore } = new Function(`return (${countImports})();`)();
       const { Tandem } = await import('/tandem/index.js');
       const model = await Tandem.load('/atlas', { worker: false, context: 64 });
       restore();
-      const session = model.session();
-      const answer = () =>
-        session.generate(Uint32Array.from(ids), { mtp: 'on', maxTokens: 12, ignoreEos: true }).result;
-      await answer();
-      await session.reset();
-      counts.clear();
-      const before = await model.census();
-      const { stats } = await answer();
-      const after = await model.census();
+      const generation = model.session().generate(Uint32Array.from(ids), { mtp: 'on', maxTokens: 32, ignoreEos: true });
+      let before;
+      for await (const piece of generation) {
+        if (!piece || before) continue;
+        counts.clear();
+        before = model.census();
+      }
+      const calls = [...counts];
+      const submissions = (await model.census()).submissions - (await before).submissions;
       await model.dispose();
-      return {
-        calls: [...counts],
-        submissions: after.submissions - before.submissions,
-        rounds: stats.rounds,
-      };
+      return { calls, submissions };
     },
     [String(countImports), ids],
   );
   await own.close();
-  assert.ok(submissions >= rounds && rounds > 0);
+  assert.ok(submissions > 0);
   assert.deepEqual(calls, [['tandem_gpu_submit', submissions]]);
 });
 

@@ -7,8 +7,10 @@ export { goldenIds } from './golden.mjs';
 export const root = new URL('../../../', import.meta.url);
 
 const webgpu = await import(new URL('web/node_modules/webgpu/index.js', root));
-/** A GPU of Dawn; tools/run chooses the Vulkan driver. */
-export const gpu = webgpu.create([`enable-dawn-features=${dawnFeatures}`]);
+/** Dawn, with features that it has not by default, as 'a,b'; tools/run chooses the Vulkan driver. */
+export const createGpu = (features) => webgpu.create(features ? [`enable-dawn-features=${features}`] : []);
+
+export const gpu = createGpu(dawnFeatures);
 
 /** The factory of a built module, such as 'gemma4_mtp.profile'. */
 export async function factory(module) {
