@@ -1,44 +1,99 @@
-// Plain and MTP rates of the built modules under Node, interleaved; `tandem bench` gives the native engine's.
+// Plain and MTP rates of the built module under Node beside those of the native engine, which `tandem bench models/atlas
+// --json NATIVE` measured on the same machine just before: the same prompts, in turns, each with as many tokens.
 //
-//   tools/run node bench/web_rates.mjs [--tokens 128] [--runs 5]
+//   tools/run node bench/web_rates.mjs NATIVE [--repeat 5] > bench/results/DATE-ADAPTER-atlas-web.json
 //
-// Prints JSON: tokens per second of decoding, every sample and the median, for each kind of text.
+// Dawn is as browsers have it. `--dawn-features NAMES` enables others, for software adapters to compile sooner.
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { generate, loaded } from '../tests/web/support/engine.mjs';
+import { createGpu, generate, loaded } from '../tests/web/support/engine.mjs';
+import { result } from './web_result.mjs';
 
-const { values } = parseArgs({
-  options: { tokens: { type: 'string', default: '128' }, runs: { type: 'string', default: '5' } },
+// Those that `tandem bench` has by default.
+const maxTokens = 64 + 1;
+const warmUpMs = 200;
+
+const { values, positionals } = parseArgs({
+  options: { repeat: { type: 'string', default: '5' }, 'dawn-features': { type: 'string' } },
+  allowPositionals: true,
 });
-const maxTokens = Number(values.tokens);
-const runs = Number(values.runs);
-const kinds = {
-  'free text': (engine) => engine.encode('In the beginning of the year, the people of the island'),
-  profile: (engine) => engine.encodeChat([{ role: 'user', content: 'Tell me about Portugal.' }]),
-};
+const native = JSON.parse(await readFile(positionals[0]));
+const source = await readFile(new URL('../src/engine/prompt_sets.cpp', import.meta.url), 'utf8');
 
-const engine = await loaded('gemma4_mtp');
-const session = await engine.session();
-const median = (samples) => [...samples].sort((a, b) => a - b)[Math.floor(samples.length / 2)];
-const results = {};
-for (const [kind, encode] of Object.entries(kinds)) {
-  const prompt = encode(engine);
-  const samples = { off: [], on: [] };
-  let acceptance = 0;
-  // The first run warms up.
-  for (let run = 0; run <= runs; ++run) {
-    for (const mtp of ['off', 'on']) {
-      session.reset();
-      const { stats } = await generate(session, prompt, { maxTokens, ignoreEos: true, sampling: { temperature: 0 }, mtp });
-      if (run > 0) samples[mtp].push(stats.decodeTokensPerSecond);
-      if (mtp === 'on') acceptance = stats.acceptance;
+/** The prompts of a set of `tandem bench`, encoded. */
+function promptsOf(name) {
+  const [, chat, list] = new RegExp(`\\{"${name}", (true|false), (\\w+)\\}`).exec(source);
+  const [, texts] = new RegExp(`${list}\\[\\] = \\{([^}]*)\\}`).exec(source);
+  const encode = (text) =>
+    chat === 'true' ? engine.encodeChat([{ role: 'user', content: text }]) : engine.encode(text);
+  return { chat: chat === 'true', prompts: [...texts.matchAll(/"([^"]*)"/g)].map(([, text]) => encode(text)) };
+}
+
+/** All prompts of a set once. The first token of each belongs to its prefill. */
+async function pass({ prompts, chat }, mtp) {
+  const sum = { ids: [], tokens: 0, rounds: 0, drafted: [0, 0], accepted: [0, 0], ms: 0 };
+  for (const prompt of prompts) {
+    session.reset();
+    const options = { maxTokens, ignoreEos: !chat, sampling: { temperature: 0 }, mtp };
+    const { ids, stats } = await generate(session, prompt, options);
+    sum.ids.push(ids);
+    sum.tokens += stats.generatedTokens - 1;
+    sum.rounds += stats.rounds - 1;
+    for (const place of [0, 1]) {
+      sum.drafted[place] += stats.drafted[place];
+      sum.accepted[place] += stats.accepted[place];
     }
+    sum.ms += stats.decodeMs;
   }
-  results[kind] = {
-    plain: { samples: samples.off, median: median(samples.off) },
-    mtp: { samples: samples.on, median: median(samples.on), acceptance },
+  return sum;
+}
+
+function spread(samples) {
+  const sorted = [...samples].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const median = sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  return { tokens_per_second: samples, median, min: sorted[0], max: sorted.at(-1) };
+}
+
+async function measure({ prompts, plain: nativePlain, mtp: nativeMtp }) {
+  const set = promptsOf(prompts);
+  const rates = { off: [], on: [] };
+  const passes = {};
+  const start = performance.now();
+  while (rates.on.length < Number(values.repeat)) {
+    const warm = performance.now() - start >= warmUpMs;
+    for (const mtp of ['off', 'on']) {
+      passes[mtp] = await pass(set, mtp);
+      if (warm) rates[mtp].push((1e3 * passes[mtp].tokens) / passes[mtp].ms);
+    }
+    assert.deepEqual(passes.on.ids, passes.off.ids);
+  }
+  const { tokens, rounds, drafted, accepted } = passes.on;
+  const [plain, mtp] = [spread(rates.off), spread(rates.on)];
+  return {
+    prompts,
+    plain,
+    mtp,
+    ratio: mtp.median / plain.median,
+    drafted,
+    accepted,
+    acceptance: (accepted[0] + accepted[1]) / (drafted[0] + drafted[1]),
+    tokens,
+    rounds,
+    tokens_per_round: tokens / rounds,
+    native: { plain: nativePlain, mtp: nativeMtp },
   };
 }
-const { adapter, artifact, kernelClosure, software } = engine.info;
-console.log(JSON.stringify({ engine: engine.version, adapter, software, artifact, kernelClosure, maxTokens, results }, null, 2));
+
+const features = values['dawn-features'];
+const engine = await loaded('gemma4_mtp', { gpu: createGpu(features) });
+const session = await engine.session();
+const { info } = engine;
+assert.equal(info.artifact, native.artifact.digest, 'the native result is of another artifact');
+const rows = [];
+for (const row of native.mtp) rows.push(await measure(row));
+const command = `node bench/web_rates.mjs NATIVE${features ? ` --dawn-features ${features}` : ''}`;
+console.log(JSON.stringify({ ...result('web', command, native.commit, info), mtp: rows }, null, 2));
 await engine.unload();
 process.exit(0);

@@ -1,31 +1,35 @@
 // The CPU cost of a dispatch when a submission is replayed from linear memory, in Chromium (default) or Node.
 //
-//   node bench/web_replay.mjs [--node] [--rounds 200]
+//   node bench/web_replay.mjs [--rounds 200] > bench/results/DATE-ADAPTER-atlas-replay.json
+//   tools/run node bench/web_replay.mjs --node
 //
-// Prints JSON: microseconds per dispatch of `tandem_gpu_submit` over the rounds of one generation.
+// The times are those of `tandem_gpu_submit` over the rounds of one generation, each divided by its dispatches.
+import { execFileSync } from 'node:child_process';
+import { parseArgs } from 'node:util';
+import { launch, openPage } from '../tests/web/support/browser.mjs';
+import { serve } from '../tests/web/support/server.mjs';
+import { result } from './web_result.mjs';
 
 /** Loads the atlas with a module, and times each submission of a plain generation. Runs where WebGPU is. */
-export async function measure(create, options, files, rounds) {
+async function measure(create, options, file, rounds) {
   const samples = [];
   const instantiate = WebAssembly.instantiate;
-  WebAssembly.instantiate = (bytes, imports) => {
+  WebAssembly.instantiate = async (bytes, imports) => {
     const module = Object.values(imports).find((functions) => functions.tandem_gpu_submit);
     const submit = module.tandem_gpu_submit;
-    let heap = null;
+    let memory;
     module.tandem_gpu_submit = (words) => {
-      const count = new Uint32Array(heap.exports.memory.buffer)[(words >>> 2) + 1];
+      const dispatches = new Uint32Array(memory.buffer)[(words >>> 2) + 1];
       const start = performance.now();
       submit(words);
-      samples.push({ ms: performance.now() - start, dispatches: count });
+      samples.push((1e3 * (performance.now() - start)) / dispatches);
     };
-    return instantiate(bytes, imports).then((result) => {
-      heap = result.instance;
-      return result;
-    });
+    const made = await instantiate(bytes, imports);
+    memory = made.instance.exports.memory;
+    return made;
   };
   const engine = await create(options);
   WebAssembly.instantiate = instantiate;
-  const file = async (name) => new Uint8Array(await files(name));
   const shards = { read: async ({ file: name, offset, bytes }) => (await file(name)).slice(offset, offset + bytes) };
   const info = await engine.load(await file('manifest.json'), shards, await file('tokenizer.bin'));
   const session = await engine.session();
@@ -36,68 +40,53 @@ export async function measure(create, options, files, rounds) {
   while (session.running) await session.step();
   const after = engine.census();
   await engine.unload();
-  const us = samples.map(({ ms, dispatches }) => (1e3 * ms) / dispatches).sort((a, b) => a - b);
-  const at = (share) => us[Math.floor(share * (us.length - 1))];
+  const submissions = after.submissions - before.submissions;
+  const perSubmission = (key) => (after[key] - before[key]) / submissions;
+  samples.sort((a, b) => a - b);
+  const at = (share) => samples[Math.floor(share * (samples.length - 1))];
   return {
-    adapter: info.adapter,
-    rounds: after.submissions - before.submissions,
-    dispatchesPerRound: (after.dispatches - before.dispatches) / (after.submissions - before.submissions),
-    crossingsPerRound: (after.crossings - before.crossings) / (after.submissions - before.submissions),
-    usPerDispatch: { p10: at(0.1), median: at(0.5), p90: at(0.9) },
+    info,
+    submissions,
+    dispatches_per_submission: perSubmission('dispatches'),
+    calls_per_submission: perSubmission('crossings'),
+    us_per_dispatch: { samples, p10: at(0.1), median: at(0.5), p90: at(0.9) },
   };
 }
 
 const root = new URL('../', import.meta.url);
 
 async function inNode(rounds) {
+  const { atlasFolder, factory, gpu } = await import('../tests/web/support/engine.mjs');
   const { readFile } = await import('node:fs/promises');
-  const { gpu } = await import(new URL('tests/web/support/engine.mjs', root));
-  const { default: create } = await import(new URL('build/web/webgpu_llama.js', root));
-  return measure(create, { gpu }, (name) => readFile(new URL(`models/atlas/${name}`, root)), rounds);
+  const file = async (name) => new Uint8Array(await readFile(new URL(name, atlasFolder)));
+  return measure(await factory('webgpu_llama'), { gpu }, file, rounds);
 }
 
+// The server's pages are isolated, and so have the finer clock.
 async function inChromium(rounds) {
-  const { readFile } = await import('node:fs/promises');
-  const { createServer } = await import('node:http');
-  const { chromium } = await import(new URL('web/node_modules/playwright-core/index.mjs', root));
-  const types = { js: 'text/javascript', mjs: 'text/javascript', wasm: 'application/wasm' };
-  const server = createServer(async (request, response) => {
-    const path = new URL(request.url, root).pathname.slice(1);
-    const bytes = await readFile(new URL(path || 'LICENSE', root)).catch(() => null);
-    // Pages that are isolated have the finer clock.
-    response.writeHead(bytes ? 200 : 404, {
-      'Content-Type': types[path.split('.').pop()] ?? 'text/plain',
-      'Cross-Origin-Opener-Policy': 'same-origin',
-      'Cross-Origin-Embedder-Policy': 'require-corp',
-    });
-    response.end(bytes);
-  });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const browser = await chromium.launch({
-    executablePath: '/usr/bin/chromium',
-    args: ['--headless', '--no-sandbox', '--disable-quic', '--no-first-run', '--disable-background-networking',
-      '--disable-component-update', '--disable-sync', '--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader',
-      '--enable-features=Vulkan,WebGPU'],
-  });
+  const server = await serve({ '/': root });
+  const browser = await launch();
   try {
-    const page = await browser.newPage();
-    await page.goto(`http://127.0.0.1:${server.address().port}/`);
-    return await page.evaluate(async (count) => {
-      const { measure: run } = await import('/bench/web_replay.mjs');
+    const page = await openPage(await browser.newContext(), `${server.origin}/web/demo/icon.svg`);
+    page.setDefaultTimeout(0);
+    return await page.evaluate(`(async () => {
       const { default: create } = await import('/build/web/webgpu_llama.js');
-      const files = async (name) => (await fetch(`/models/atlas/${name}`)).arrayBuffer();
-      return run(create, {}, files, count);
-    }, rounds);
+      const file = async (name) => new Uint8Array(await (await fetch('/models/atlas/' + name)).arrayBuffer());
+      return (${measure})(create, {}, file, ${rounds});
+    })()`);
   } finally {
     await browser.close();
-    server.close();
+    await server.close();
   }
 }
 
-if (typeof process === 'object' && import.meta.url === `file://${process.argv[1]}`) {
-  const at = process.argv.indexOf('--rounds');
-  const rounds = at > 0 ? Number(process.argv[at + 1]) : 200;
-  const run = process.argv.includes('--node') ? inNode : inChromium;
-  console.log(JSON.stringify(await run(rounds), null, 2));
-  process.exit(0);
-}
+const { values } = parseArgs({
+  options: { node: { type: 'boolean', default: false }, rounds: { type: 'string', default: '200' } },
+});
+const { info, ...figures } = await (values.node ? inNode : inChromium)(Number(values.rounds));
+const command = `node bench/web_replay.mjs${values.node ? ' --node' : ''}`;
+const commit = execFileSync('git', ['describe', '--always', '--abbrev=12', '--dirty=+', '--exclude=*'], {
+  encoding: 'utf8',
+});
+console.log(JSON.stringify({ ...result('replay', command, commit.trim(), info), ...figures }, null, 2));
+process.exit(0);

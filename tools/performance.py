@@ -3,8 +3,8 @@
 
     tools/performance.py [--check] [--root FOLDER]    --check changes nothing and fails if the page is stale
 
-Results are what `tandem bench --json` and `tandem profile --json` write, named date-adapter-geometry-what.json:
-2026-11-30-h200-e2b-bench.json. Whoever adds one runs this script.
+Results are what `tandem bench --json`, `tandem profile --json`, bench/web_rates.mjs and bench/web_replay.mjs write, named
+date-adapter-geometry-what.json: 2026-11-30-h200-e2b-bench.json. Whoever adds one runs this script.
 """
 
 import argparse
@@ -25,6 +25,8 @@ device, driver and commit that are named beside it, and no others.
 
     tandem bench ARTIFACT --json bench/results/DATE-ADAPTER-GEOMETRY-bench.json
     tandem profile ARTIFACT --json bench/results/DATE-ADAPTER-GEOMETRY-profile.json
+    node bench/web_rates.mjs bench/results/DATE-ADAPTER-atlas-bench.json > bench/results/DATE-ADAPTER-atlas-web.json
+    node bench/web_replay.mjs > bench/results/DATE-ADAPTER-atlas-replay.json
     tools/performance.py
 
 - **Load** is reading, verifying and writing all weights; **compile** is kernels and recorded methods, with whatever the
@@ -44,6 +46,10 @@ device, driver and commit that are named beside it, and no others.
 - A **profile** puts each dispatch into a pass of its own between two GPU timestamps. Its sums are not what the same
   work takes in one pass, so it tells where the time goes, and `bench` how much there is. Bytes are what a kernel
   must read and write at least once at its shape; GB/s is their sum over the time.
+- **Web** is the browser's WebAssembly under Node, whose package `webgpu` is Dawn: the sets of the native engine's result
+  that it is held beside, right after it on the same machine, with as many tokens and samples.
+- **Replay** is what the processor does for a dispatch in Chromium: the time of each submission (the one call from
+  WebAssembly into JavaScript that encodes and submits a round) divided by its dispatches. It does not depend on the GPU.
 - Software adapters compute on the processor. Their figures say nothing of a GPU.
 
 Build with `make release` and leave the machine to the run. A commit that ends in `+` had changes that it does not hold.
@@ -124,6 +130,29 @@ def bench(path, result):
                     [mtp_row(path, row) for row in result["mtp"]])
 
 
+def web(path, result):
+    rows = []
+    for row in result["mtp"]:
+        name, *_, acceptance, _ = mtp_row(path, row)
+        cells = [name]
+        for way in ("plain", "mtp"):
+            check_samples(path, f"native {way} {name}", row["native"][way])
+            medians = row[way]["median"], row["native"][way]["median"]
+            cells += [f"{median:.1f}" for median in medians] + [f"{share(*medians):.2f}"]
+        rows.append(cells + [acceptance])
+    yield table(["tokens/s", "plain", "native", "part", "MTP", "native", "part", "acceptance (by place)"], rows)
+
+
+def replay(path, result):
+    us = result["us_per_dispatch"]
+    samples = us["samples"]
+    if samples != sorted(samples) or us["p10"] != samples[(len(samples) - 1) // 10]:
+        fail(path, "p10 is not that of the samples, or they are not sorted")
+    yield table(["submissions", "dispatches each", "calls each", "us/dispatch p10", "median", "p90"],
+                [[str(result["submissions"]), f"{result['dispatches_per_submission']:.0f}",
+                  f"{result['calls_per_submission']:.0f}"] + [f"{us[key]:.3f}" for key in ("p10", "median", "p90")]])
+
+
 def profile(path, result):
     for method in result["methods"]:
         kernels = method["kernels"]
@@ -146,7 +175,7 @@ def profile(path, result):
         yield f"Between dispatches: {method['gap_ns'] / method['runs'] / 1e3:.1f} us.\n"
 
 
-KINDS = {"bench": bench, "profile": profile}
+KINDS = {"bench": bench, "profile": profile, "web": web, "replay": replay}
 
 
 def section(path):

@@ -38,6 +38,16 @@ MTP = BENCH | {
              "mtp": {"tokens_per_second": [150, 165, 170], "median": 165, "min": 150, "max": 170},
              "ratio": 1.5, "acceptance": 13 / 18, "tokens_per_round": 2.3}],
 }
+WEB = ORIGIN | {
+    "kind": "web",
+    "mtp": [MTP["mtp"][0] | {"native": {
+        "plain": {"tokens_per_second": [125], "median": 125, "min": 125, "max": 125},
+        "mtp": {"tokens_per_second": [200, 180, 190], "median": 190, "min": 180, "max": 200}}}],
+}
+REPLAY = ORIGIN | {
+    "kind": "replay", "submissions": 11, "dispatches_per_submission": 52, "calls_per_submission": 1,
+    "us_per_dispatch": {"samples": [index / 10 for index in range(1, 12)], "p10": 0.2, "median": 0.6, "p90": 1.0},
+}
 FILES = {"2026-01-02-gpu9-tiny-bench.json": BENCH, "2026-01-02-gpu9-tiny-profile.json": PROFILE}
 
 
@@ -92,6 +102,30 @@ class Performance(unittest.TestCase):
         self.write(name, MTP | {"mtp": [without]})
         with self.assertRaisesRegex(SystemExit, "no key 'accepted'"):
             self.run_script()
+
+    def test_the_web_engine_stands_beside_the_native_one(self):
+        name = "2026-01-02-gpu9-tiny-web.json"
+        self.write(name, WEB)
+        self.run_script()
+        self.assertIn("| questions | 110.0 | 125.0 | 0.88 | 165.0 | 190.0 | 0.87 | 72 % (90 / 50) |", self.page())
+        native = WEB["mtp"][0]["native"]
+        for key, value, reason in (("native", native | {"mtp": native["mtp"] | {"median": 180}}, "native mtp"),
+                                   ("mtp", native["mtp"], "ratio")):
+            with self.subTest(reason):
+                self.write(name, WEB | {"mtp": [WEB["mtp"][0] | {key: value}]})
+                with self.assertRaisesRegex(SystemExit, f"{name}.*{reason}"):
+                    self.run_script()
+
+    def test_a_replay_shows_its_percentiles(self):
+        name = "2026-01-02-gpu9-tiny-replay.json"
+        self.write(name, REPLAY)
+        self.run_script()
+        self.assertIn("| 11 | 52 | 1 | 0.200 | 0.600 | 1.000 |", self.page())
+        for key, value in (("p10", 0.1), ("samples", [0.2, 0.1])):
+            with self.subTest(key):
+                self.write(name, REPLAY | {"us_per_dispatch": REPLAY["us_per_dispatch"] | {key: value}})
+                with self.assertRaisesRegex(SystemExit, f"{name}.*p10"):
+                    self.run_script()
 
     def test_check_notices_a_stale_page(self):
         with self.assertRaisesRegex(SystemExit, "run tools/performance.py"):
