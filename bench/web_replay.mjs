@@ -1,17 +1,31 @@
-// The CPU cost of a dispatch when a submission is replayed from linear memory, in Chromium (default) or Node.
+// What the processor does in Chromium to replay a round's dispatches from linear memory, on the software adapter.
 //
-//   node bench/web_replay.mjs [--rounds 200] > bench/results/DATE-ADAPTER-atlas-replay.json
-//   tools/run node bench/web_replay.mjs --node
+//   node bench/web_replay.mjs [--rounds 200] > bench/results/DATE-swiftshader-atlas-replay.json
 //
-// The times are those of `tandem_gpu_submit` over the rounds of one generation, each divided by its dispatches.
+// A sample is one `tandem_gpu_submit`: what it takes to encode, divided by the dispatches; and apart from that what it
+// takes to hand over, submit and mapAsync, where Chromium may wait for its GPU process.
 import { execFileSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 import { launch, openPage } from '../tests/web/support/browser.mjs';
 import { serve } from '../tests/web/support/server.mjs';
 import { result } from './web_result.mjs';
 
-/** Loads the atlas with a module, and times each submission of a plain generation. Runs where WebGPU is. */
-async function measure(create, options, file, rounds) {
+/** Loads the atlas with a module, and times each submission of a plain generation. Its text runs in a page. */
+async function measure(create, file, rounds) {
+  let handedOverMs = 0;
+  for (const [type, method] of [
+    [GPUQueue, 'submit'],
+    [GPUBuffer, 'mapAsync'],
+  ]) {
+    const original = type.prototype[method];
+    type.prototype[method] = function (...values) {
+      const start = performance.now();
+      const returned = original.apply(this, values);
+      handedOverMs += performance.now() - start;
+      return returned;
+    };
+  }
+
   const samples = [];
   const instantiate = WebAssembly.instantiate;
   WebAssembly.instantiate = async (bytes, imports) => {
@@ -20,16 +34,19 @@ async function measure(create, options, file, rounds) {
     let memory;
     module.tandem_gpu_submit = (words) => {
       const dispatches = new Uint32Array(memory.buffer)[(words >>> 2) + 1];
+      handedOverMs = 0;
       const start = performance.now();
       submit(words);
-      samples.push((1e3 * (performance.now() - start)) / dispatches);
+      const ms = performance.now() - start - handedOverMs;
+      samples.push({ encode: (1e3 * ms) / dispatches, handOver: 1e3 * handedOverMs });
     };
     const made = await instantiate(bytes, imports);
     memory = made.instance.exports.memory;
     return made;
   };
-  const engine = await create(options);
+  const engine = await create();
   WebAssembly.instantiate = instantiate;
+
   const shards = { read: async ({ file: name, offset, bytes }) => (await file(name)).slice(offset, offset + bytes) };
   const info = await engine.load(await file('manifest.json'), shards, await file('tokenizer.bin'));
   const session = await engine.session();
@@ -40,53 +57,37 @@ async function measure(create, options, file, rounds) {
   while (session.running) await session.step();
   const after = engine.census();
   await engine.unload();
-  const submissions = after.submissions - before.submissions;
-  const perSubmission = (key) => (after[key] - before[key]) / submissions;
-  samples.sort((a, b) => a - b);
-  const at = (share) => samples[Math.floor(share * (samples.length - 1))];
+
+  const perSubmission = (key) => (after[key] - before[key]) / samples.length;
+  const spread = (key) => {
+    const sorted = samples.map((sample) => sample[key]).sort((a, b) => a - b);
+    const at = (share) => sorted[Math.floor(share * (sorted.length - 1))];
+    return { samples: sorted, p10: at(0.1), median: at(0.5), p90: at(0.9) };
+  };
   return {
     info,
-    submissions,
+    submissions: samples.length,
     dispatches_per_submission: perSubmission('dispatches'),
     calls_per_submission: perSubmission('crossings'),
-    us_per_dispatch: { samples, p10: at(0.1), median: at(0.5), p90: at(0.9) },
+    encode_us_per_dispatch: spread('encode'),
+    hand_over_us_per_submission: spread('handOver'),
   };
 }
 
-const root = new URL('../', import.meta.url);
-
-async function inNode(rounds) {
-  const { atlasFolder, factory, gpu } = await import('../tests/web/support/engine.mjs');
-  const { readFile } = await import('node:fs/promises');
-  const file = async (name) => new Uint8Array(await readFile(new URL(name, atlasFolder)));
-  return measure(await factory('webgpu_llama'), { gpu }, file, rounds);
-}
-
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '200' } } });
 // The server's pages are isolated, and so have the finer clock.
-async function inChromium(rounds) {
-  const server = await serve({ '/': root });
-  const browser = await launch();
-  try {
-    const page = await openPage(await browser.newContext(), `${server.origin}/web/demo/icon.svg`);
-    page.setDefaultTimeout(0);
-    return await page.evaluate(`(async () => {
-      const { default: create } = await import('/build/web/webgpu_llama.js');
-      const file = async (name) => new Uint8Array(await (await fetch('/models/atlas/' + name)).arrayBuffer());
-      return (${measure})(create, {}, file, ${rounds});
-    })()`);
-  } finally {
-    await browser.close();
-    await server.close();
-  }
-}
+const server = await serve({ '/': new URL('../', import.meta.url) });
+const browser = await launch();
+const page = await openPage(await browser.newContext(), `${server.origin}/web/demo/icon.svg`);
+const { info, ...figures } = await page.evaluate(`(async () => {
+  const { default: create } = await import('/build/web/webgpu_llama.js');
+  const file = async (name) => new Uint8Array(await (await fetch('/models/atlas/' + name)).arrayBuffer());
+  return (${measure})(create, file, ${Number(values.rounds)});
+})()`);
+const device = { ...info, library: `Chromium ${browser.version()}` };
+await browser.close();
+await server.close();
 
-const { values } = parseArgs({
-  options: { node: { type: 'boolean', default: false }, rounds: { type: 'string', default: '200' } },
-});
-const { info, ...figures } = await (values.node ? inNode : inChromium)(Number(values.rounds));
-const command = `node bench/web_replay.mjs${values.node ? ' --node' : ''}`;
-const commit = execFileSync('git', ['describe', '--always', '--abbrev=12', '--dirty=+', '--exclude=*'], {
-  encoding: 'utf8',
-});
-console.log(JSON.stringify({ ...result('replay', command, commit.trim(), info), ...figures }, null, 2));
-process.exit(0);
+const describe = ['describe', '--always', '--abbrev=12', '--dirty=+', '--exclude=*'];
+const commit = execFileSync('git', describe, { encoding: 'utf8' }).trim();
+console.log(JSON.stringify({ ...result('replay', 'node bench/web_replay.mjs', commit, device), ...figures }, null, 2));

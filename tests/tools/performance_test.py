@@ -46,7 +46,8 @@ WEB = ORIGIN | {
 }
 REPLAY = ORIGIN | {
     "kind": "replay", "submissions": 11, "dispatches_per_submission": 52, "calls_per_submission": 1,
-    "us_per_dispatch": {"samples": [index / 10 for index in range(1, 12)], "p10": 0.2, "median": 0.6, "p90": 1.0},
+    "encode_us_per_dispatch": {"samples": [index / 10 for index in range(1, 12)], "p10": 0.2, "median": 0.6, "p90": 1.0},
+    "hand_over_us_per_submission": {"samples": list(range(1, 12)), "p10": 2, "median": 6, "p90": 10},
 }
 FILES = {"2026-01-02-gpu9-tiny-bench.json": BENCH, "2026-01-02-gpu9-tiny-profile.json": PROFILE}
 
@@ -120,12 +121,13 @@ class Performance(unittest.TestCase):
         name = "2026-01-02-gpu9-tiny-replay.json"
         self.write(name, REPLAY)
         self.run_script()
-        self.assertIn("| 11 | 52 | 1 | 0.200 | 0.600 | 1.000 |", self.page())
-        for key, value in (("p10", 0.1), ("samples", [0.2, 0.1])):
-            with self.subTest(key):
-                self.write(name, REPLAY | {"us_per_dispatch": REPLAY["us_per_dispatch"] | {key: value}})
-                with self.assertRaisesRegex(SystemExit, f"{name}.*p10"):
-                    self.run_script()
+        self.assertIn("| 11 | 52 | 1 | 0.20 | 0.60 | 1.00 | 2.00 | 6.00 | 10.00 |", self.page())
+        for series in ("encode_us_per_dispatch", "hand_over_us_per_submission"):
+            for key, value in (("p10", 0.1), ("samples", [0.2, 0.1])):
+                with self.subTest(series, key=key):
+                    self.write(name, REPLAY | {series: REPLAY[series] | {key: value}})
+                    with self.assertRaisesRegex(SystemExit, f"{name}.*p10"):
+                        self.run_script()
 
     def test_check_notices_a_stale_page(self):
         with self.assertRaisesRegex(SystemExit, "run tools/performance.py"):
