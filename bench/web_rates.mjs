@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { createGpu, generate, loaded } from '../tests/web/support/engine.mjs';
+import { createGpu, generate, loaded, root } from '../tests/web/support/engine.mjs';
 import { result } from './web_result.mjs';
 
 // Those that `tandem bench` has by default.
@@ -19,7 +19,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 const native = JSON.parse(await readFile(positionals[0]));
-const source = await readFile(new URL('../src/engine/prompt_sets.cpp', import.meta.url), 'utf8');
+const source = await readFile(new URL('src/engine/prompt_sets.cpp', root), 'utf8');
 
 /** The prompts of a set of `tandem bench`, encoded. */
 function promptsOf(name) {
@@ -89,7 +89,8 @@ async function measure({ prompts, plain: nativePlain, mtp: nativeMtp }) {
 const features = values['dawn-features'];
 const engine = await loaded('gemma4_mtp', { gpu: createGpu(features) });
 const session = await engine.session();
-const { info } = engine;
+const library = JSON.parse(await readFile(new URL('web/node_modules/webgpu/package.json', root)));
+const info = { ...engine.info, library: `npm webgpu ${library.version} in Node ${process.version}` };
 assert.equal(info.artifact, native.artifact.digest, 'the native result is of another artifact');
 const rows = [];
 for (const row of native.mtp) rows.push(await measure(row));
