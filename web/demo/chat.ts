@@ -56,11 +56,11 @@ async function send(): Promise<void> {
   try {
     await write(answer, turn, options.mtp === 'off' ? 'plain' : 'mtp');
     const result = await answer.result;
-    turn.append(make('small', '', ending(result, options)));
+    addTo(turn, make('small', '', ending(result, options)));
     showFigures(result.stats);
   } catch (error) {
     showProblem(error);
-    turn.append(make('small', 'bad', 'This answer could not be finished.'));
+    addTo(turn, make('small', 'bad', 'This answer could not be finished.'));
     if ((error as { code?: string }).code === 'device_lost') await unload();
   } finally {
     turn.classList.remove('writing');
@@ -76,11 +76,8 @@ async function write(answer: Generation, turn: HTMLElement, mode: Line['mode']):
   let frame = 0;
   const show = () => {
     frame = 0;
-    const log = byId('log');
-    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-    turn.append(text);
+    addTo(turn, text);
     text = '';
-    if (atEnd) log.scrollTop = log.scrollHeight;
     if (answer.stats) chart(answer.stats);
   };
   try {
@@ -156,6 +153,14 @@ function addTurn(who: 'user' | 'model', text: string): HTMLElement {
   log.append(turn);
   log.scrollTop = log.scrollHeight;
   return turn;
+}
+
+// Keeps the end in sight where it was.
+function addTo(turn: HTMLElement, more: string | HTMLElement): void {
+  const log = byId('log');
+  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+  turn.append(more);
+  if (atEnd) log.scrollTop = log.scrollHeight;
 }
 
 async function newChat(): Promise<void> {

@@ -1,6 +1,6 @@
 // The panel that chooses, plans, loads and unloads a model.
 import { clearCache, Tandem, type LoadOptions, type Location, type Model, type Plan } from 'tandem';
-import { button, byId, bytesText, chosen, fillList, input, numberIn } from './dom.js';
+import { button, byId, bytesText, chosen, fillList, input, numberIn, swap } from './dom.js';
 import { hideProblem, showProblem } from './problem.js';
 
 const atlas = { location: 'atlas/', release: 'release.json' };
@@ -106,25 +106,25 @@ async function load(): Promise<void> {
   hideProblem();
   loading = new AbortController();
   showBusy(true);
+  let loaded: Model | undefined;
   try {
-    setModel(
-      await Tandem.load(from, {
-        ...options(),
-        signal: loading.signal,
-        onProgress: ({ phase, done, total }) =>
-          showProgress(
-            phase === 'weights' ? `Weights: ${bytesText(done)} of ${bytesText(total)}` : `Kernels: ${done} of ${total}`,
-            done / total,
-          ),
-        onWarning: (message) => showProblem({ message }),
-      }),
-    );
+    loaded = await Tandem.load(from, {
+      ...options(),
+      signal: loading.signal,
+      onProgress: ({ phase, done, total }) =>
+        showProgress(
+          phase === 'weights' ? `Weights: ${bytesText(done)} of ${bytesText(total)}` : `Kernels: ${done} of ${total}`,
+          done / total,
+        ),
+      onWarning: (message) => showProblem({ message }),
+    });
   } catch (error) {
     if (!loading.signal.aborted) showProblem(error);
   } finally {
     loading = undefined;
     showBusy(false);
   }
+  if (loaded) setModel(loaded);
 }
 
 function setModel(next: Model | undefined): void {
@@ -139,17 +139,17 @@ function setModel(next: Model | undefined): void {
   } else {
     status.textContent = 'No model is loaded.';
   }
-  button('unload').hidden = !next;
-  button('load').hidden = Boolean(next);
+  if (next) swap(button('load'), button('unload'));
+  else swap(button('unload'), button('load'));
   changed(next);
 }
 
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
 
 function showBusy(busy: boolean): void {
-  button('load').disabled = busy;
+  if (busy) swap(button('load'), button('cancel'));
+  else swap(button('cancel'), button('load'));
   button('clear').disabled = busy;
-  button('cancel').hidden = !busy;
   byId('progress').hidden = !busy;
   if (busy) showProgress('Reading the manifest', undefined);
 }

@@ -71,6 +71,20 @@ test('Stop and Escape end an answer', async () => {
   }
 });
 
+test('a load that fails leaves the keyboard at Load, and can be begun again', async () => {
+  server.faults.status = { '/tandem/engine/gemma4_mtp.js': 404 };
+  await page.focus('#load');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('#problem:not([hidden])');
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'load');
+  page.problems.length = 0; // the browser's own word on HTTP 404
+  delete server.faults.status;
+  await load();
+  await page.click('#model summary');
+  await page.click('#unload');
+  assert.ok(await page.isVisible('#load'));
+});
+
 test('the keyboard stays where Send was', async () => {
   const focused = () => page.evaluate(() => document.activeElement.id);
   await load();
@@ -185,5 +199,14 @@ test('on a phone nothing is wider than the screen', async () => {
   await finished();
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(width <= 360, `the page is ${width} pixels wide`);
+  for (let i = 0; i < 3; i++) {
+    await ask(`${i} what is the capital of France, and of the country that lies to the east of it?`);
+    await finished();
+  }
+  const below = await page.evaluate(() => {
+    const log = document.querySelector('#log');
+    return log.scrollHeight - log.scrollTop - log.clientHeight;
+  });
+  assert.ok(below < 2, `${below} pixels of the conversation are out of sight`);
   await shot('phone');
 });
