@@ -1,6 +1,6 @@
 // What the processor does in Chromium to replay a round's dispatches from linear memory, on the software adapter.
 //
-//   node bench/web_replay.mjs [--rounds 200] > bench/results/DATE-swiftshader-atlas-replay.json
+//   node bench/web_replay.mjs [--rounds 1000] > bench/results/DATE-swiftshader-atlas-replay.json
 //
 // A sample is one `tandem_gpu_submit`: what it takes to encode, divided by the dispatches; and apart from that what it
 // takes to hand over, submit and mapAsync, where Chromium may wait for its GPU process.
@@ -74,7 +74,7 @@ async function measure(create, file, rounds) {
   };
 }
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '200' } } });
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '1000' } } });
 // The server's pages are isolated, and so have the finer clock.
 const server = await serve({ '/': new URL('../', import.meta.url) });
 const browser = await launch();
