@@ -79,7 +79,7 @@ def origin(result):
     return "\n".join((
         f"- artifact: {artifact['name']}{synthetic}, {artifact['weight_bytes'] / 1e6:.1f} MB of weights, digest "
         f"`{artifact['digest'][:16]}`",
-        f"- device: {device['adapter']}{software}; driver: {device['driver']}; library: {device['library']}; tiers: "
+        f"- device: {device['adapter']}{software}; driver: {device['driver'] or 'not told'}; library: {device['library']}; tiers: "
         f"{', '.join(device['tiers'])}",
         f"- options: KV {options['kv']}, context {options['context']}, input bound {options['input_bound']}, "
         f"{options['rounds_in_flight']} rounds in flight{passes}",

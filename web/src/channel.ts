@@ -73,16 +73,20 @@ export class WorkerChannel implements Channel {
     };
   }
 
-  call<M extends Method>(method: M, argument: Argument<M>, hooks: Hooks<never> = {}) {
-    return new Promise<Methods[M]['result']>((resolve, reject) => {
-      if (this.#dead) return reject(this.#dead);
-      const id = ++this.#lastId;
-      this.#pending.set(id, { resolve: resolve as Pending['resolve'], reject, on: hooks.on });
+  async call<M extends Method>(method: M, argument: Argument<M>, { signal, on }: Hooks<never> = {}) {
+    if (this.#dead) throw this.#dead;
+    const id = ++this.#lastId;
+    const abort = () => this.#send({ id, abort: true });
+    try {
+      const result = new Promise<unknown>((resolve, reject) => this.#pending.set(id, { resolve, reject, on }));
       this.#send({ id, method, argument });
-      const abort = () => this.#send({ id, abort: true });
-      if (hooks.signal?.aborted) abort();
-      else hooks.signal?.addEventListener('abort', abort, { once: true });
-    });
+      if (signal?.aborted) abort();
+      else signal?.addEventListener('abort', abort);
+      return (await result) as Methods[M]['result'];
+    } finally {
+      signal?.removeEventListener('abort', abort);
+      this.#pending.delete(id);
+    }
   }
 
   close(): void {
@@ -94,15 +98,20 @@ export class WorkerChannel implements Channel {
   }
 
   #send(message: ToWorker): void {
-    if (!this.#dead) this.#worker.postMessage(message);
+    if (this.#dead) return;
+    try {
+      this.#worker.postMessage(message);
+    } catch (error) {
+      const { message: reason } = error as Error;
+      throw new TandemError('invalid_argument', `an option or argument cannot be sent to the worker: ${reason}`);
+    }
   }
 
   #receive(data: FromWorker): void {
     const pending = this.#pending.get(data.id);
     if (!pending) return;
-    if ('event' in data) return pending.on?.(data.event as never);
-    this.#pending.delete(data.id);
-    if ('error' in data) pending.reject(fromErrorData(data.error));
+    if ('event' in data) pending.on?.(data.event as never);
+    else if ('error' in data) pending.reject(fromErrorData(data.error));
     else pending.resolve(data.result);
   }
 
@@ -110,6 +119,5 @@ export class WorkerChannel implements Channel {
     this.#dead ??= error;
     this.#worker.terminate();
     for (const { reject } of this.#pending.values()) reject(error);
-    this.#pending.clear();
   }
 }

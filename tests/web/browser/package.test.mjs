@@ -148,6 +148,26 @@ test('a model has a worker of its own, which ends with it', async () => {
   assert.deepEqual(page.workers(), []);
 });
 
+test('what cannot be sent to a worker is refused', async () => {
+  const codes = await page.evaluate(async () => {
+    const { Tandem } = await import('/tandem/index.js');
+    const code = (promise) =>
+      promise.then(
+        () => null,
+        (error) => error.code,
+      );
+    const model = await Tandem.load('/atlas');
+    const codes = [
+      await code(model.session().generate('one', { maxTokens: () => 1 }).result),
+      await code(Tandem.load('/atlas', { context: Symbol() })),
+    ];
+    const { text } = await model.session().generate('one two').result;
+    await model.dispose();
+    return [...codes, text];
+  });
+  assert.deepEqual(codes, ['invalid_argument', 'invalid_argument', 'one two']);
+});
+
 test('a break in the loop over a worker ends the answer there', async () => {
   const result = await page.evaluate(async () => {
     const { Tandem } = await import('/tandem/index.js');
