@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Makes docs/performance.md from the results in bench/results.
+"""Makes docs/performance.md and docs/images/scaling.svg from the results in bench/results.
 
-    tools/performance.py [--check] [--root FOLDER]    --check changes nothing and fails if the page is stale
+    tools/performance.py [--check] [--root FOLDER]    --check changes nothing and fails if they are stale
+    tools/performance.py --against RESULT.json        a result beside the last recorded one of its artifact
 
 Results are what `tandem bench --json`, `tandem profile --json`, bench/web_rates.mjs and bench/web_replay.mjs write, named
 date-adapter-geometry-what.json: 2026-11-30-h200-e2b-bench.json. Whoever adds one runs this script.
@@ -9,6 +10,7 @@ date-adapter-geometry-what.json: 2026-11-30-h200-e2b-bench.json. Whoever adds on
 
 import argparse
 import json
+import math
 import pathlib
 import statistics
 import sys
@@ -38,6 +40,11 @@ device, driver and commit that are named beside it, and no others.
 - Prompts are a fixed pseudo-random sequence of ordinary tokens; tokens are chosen greedily and stop tokens ignored. Speed does not depend on what
   weights or text say, so a synthetic artifact (random weights of an official geometry, named as such) stands for
   the real one in speed alone.
+- **Busy** is the part of that time for which the thread that submits and reads had a processor.
+- **GPU memory** is what Tandem allocates: weights, one session (KV and timeline) and scratch. The driver's own comes on top.
+- **MTP at a forced acceptance**: drafts are replaced, after the assistant has made them, such that each round accepts just
+  so many. It tells what a round costs, whatever the weights are, and nothing of an assistant's worth. Plain decoding runs in
+  turn with it in one engine; the tokens must be the same.
 - **MTP beside plain**, for artifacts with an assistant and a chat template whose weights are not random: answers to questions, profiles of
   countries and free text, which are sets of their own since acceptance depends on the text. Each sample decodes all prompts
   of a set, plain and with two drafts a round in turn, in one engine; the tokens must be the same. The ratio is that of
@@ -53,9 +60,10 @@ device, driver and commit that are named beside it, and no others.
   GPU process. On a software adapter that process has the same cores.
 - Software adapters compute on the processor. Their figures say nothing of a GPU.
 
-Build with `make release` and leave the machine to the run. A commit that ends in `+` had changes that it does not hold.
+`make bench` measures the machine it runs on and prints each figure beside the last recorded one; `bench/peers/` runs a
+llama.cpp of your own on the same geometry.
 
-## Results
+Build with `make release` and leave the machine to the run. A commit that ends in `+` had changes that it does not hold.
 """
 
 TOP_KERNELS = 12
@@ -112,23 +120,42 @@ def mtp_row(path, row):
             [f"{row['ratio']:.2f}", f"{100 * row['acceptance']:.0f} % ({places})", f"{row['tokens_per_round']:.2f}"])
 
 
+def forced_row(path, row):
+    plain, mtp = row["plain"], row["mtp"]
+    for name in ("plain", "mtp"):
+        check_samples(path, f"{name} at {row['tokens_per_round']} tokens a round", row[name])
+    if abs(row["ratio"] - share(mtp["median"], plain["median"])) > 1e-9:
+        fail(path, f"{row['tokens_per_round']} tokens a round: ratio is not that of its figures")
+    return ([f"{row['tokens_per_round']}", str(row["depth"])] +
+            [f"{rate['median']:.1f} ({rate['min']:.1f} .. {rate['max']:.1f})" for rate in (plain, mtp)] +
+            [f"{row['ratio']:.2f}", f"{row['plain_round_ms']:.3f}", f"{row['round_ms']:.3f}"])
+
+
 def bench(path, result):
     first = result["first_token"]
-    yield (f"Load {result['load_ms']:.0f} ms, compile {result['compile_ms']:.0f} ms, first token "
+    yield (f"Load {result['load_ms']:.0f} ms ({load_rate(result):.2f} GB/s, verified), compile {result['compile_ms']:.0f} ms, first token "
            f"{first['ms']:.0f} ms after {first['prompt_tokens']} tokens.\n")
+    if "memory" in result:
+        memory = result["memory"]
+        yield (f"GPU memory {memory['gpu_bytes'] / 1e6:.1f} MB, of which the session has {memory['session_bytes'] / 1e6:.1f} MB. "
+               f"Dispatches: {', '.join(f'{count} of a {name}' for name, count in result['dispatches'].items())}.\n")
     for series, length in (("prefill", "tokens"), ("decode", "depth")):
         rows = []
         for row in result[series]:
             check_samples(path, f"{series} at {row[length]}", row)
-            rows.append([str(row[length])] + [f"{row[key]:.1f}" for key in ("median", "min", "max")])
+            busy = [f"{100 * row['busy']:.0f} %"] if "busy" in row else []
+            rows.append([str(row[length])] + [f"{row[key]:.1f}" for key in ("median", "min", "max")] + busy)
         if rows:
-            yield table([f"{series} {length}", "tokens/s", "min", "max"], rows)
+            yield table([f"{series} {length}", "tokens/s", "min", "max", "busy"][:len(rows[0])], rows)
         if result["skipped"][series]:
             lengths = ", ".join(map(str, result["skipped"][series]))
             yield f"Skipped, as they do not fit the context: {series} at {lengths}.\n"
     if result.get("mtp"):
         yield table(["MTP beside plain", "plain tokens/s", "MTP tokens/s", "ratio", "acceptance (by place)", "tokens/round"],
                     [mtp_row(path, row) for row in result["mtp"]])
+    if result.get("forced"):
+        yield table(["MTP, tokens/round forced to", "depth", "plain tokens/s", "MTP tokens/s", "ratio", "plain round ms", "MTP round ms"],
+                    [forced_row(path, row) for row in result["forced"]])
 
 
 def web(path, result):
@@ -182,11 +209,15 @@ def profile(path, result):
 KINDS = {"bench": bench, "profile": profile, "web": web, "replay": replay}
 
 
-def section(path):
+def load(path):
     try:
-        result = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         fail(path, f"is not JSON: {error}")
+
+
+def section(path):
+    result = load(path)
     try:
         if result["schema"] != 1 or result["kind"] not in KINDS:
             fail(path, f"schema {result['schema']}, kind {result['kind']}: expected 1 and one of {', '.join(KINDS)}")
@@ -200,23 +231,167 @@ def section(path):
         fail(path, f"has no key {error}")
 
 
-def page(root):
-    sections = [section(path) for path in sorted((root / "bench" / "results").glob("*.json"))]
-    return "\n".join([PAGE, *(sections or ["None is recorded yet.\n"])])
+def load_rate(result):
+    """GB/s."""
+    return share(result["artifact"]["weight_bytes"] / 1e6, result["load_ms"])
+
+
+def figures(result):
+    """What a bench says, by name: values of which the larger, or with a "<" in front the smaller, is better."""
+    found = {"load, GB/s": load_rate(result), "< compile, s": result["compile_ms"] / 1e3}
+    for row in result["prefill"]:
+        found[f"prefill at {row['tokens']}, tokens/s"] = row["median"]
+        found[f"< first token after {row['tokens']}, ms"] = 1e3 * row["tokens"] / row["median"]
+    for row in result["decode"]:
+        found[f"decode at {row['depth']}, tokens/s"] = row["median"]
+        if "busy" in row:
+            found[f"< thread busy in decode at {row['depth']}, %"] = 100 * row["busy"]
+    for row in result.get("mtp", []):
+        found[f"MTP, {row['prompts']}, x plain"] = row["ratio"]
+    for row in result.get("forced", []):
+        found[f"MTP at {row['tokens_per_round']} forced tokens/round, tokens/s"] = row["mtp"]["median"]
+        found[f"MTP at {row['tokens_per_round']} forced tokens/round, x plain"] = row["ratio"]
+    for method, count in result.get("dispatches", {}).items():
+        found[f"< dispatches of a {method}"] = count
+    if "memory" in result:
+        memory = result["memory"]
+        found["< GPU memory beyond weights and session, MiB"] = (
+            memory["gpu_bytes"] - result["artifact"]["weight_bytes"] - memory["session_bytes"]) / 2**20
+    return found
+
+
+# What is wanted at E2B's size on an H200, with activations in f32: figure, at least, goal.
+GOALS = (
+    ("decode at 512, tokens/s", 450, 540), ("decode at 2048, tokens/s", 440, 530), ("decode at 8192, tokens/s", 420, 500),
+    ("MTP at 2 forced tokens/round, x plain", 1.1, None), ("MTP at 2 forced tokens/round, tokens/s", None, 610),
+    ("prefill at 512, tokens/s", 10000, 20000), ("prefill at 8192, tokens/s", 10000, 20000),
+    ("< dispatches of a decode", 430, 330), ("< dispatches of a k2_round", 540, 430), ("load, GB/s", 1, 2),
+    ("< compile, s", 10, 5), ("< GPU memory beyond weights and session, MiB", 256, 128),
+    ("< first token after 512, ms", 80, 40), ("< thread busy in decode at 512, %", None, 85))
+
+
+def number(value):
+    return "-" if value is None else f"{value:.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.2f}"
+
+
+def newest(results, name):
+    """The newest bench of an artifact on a GPU, if there is any."""
+    found = [result for result in results if result["kind"] == "bench" and result["artifact"]["name"] == name
+             and not result["device"]["software"]]
+    return max(found, key=lambda result: result["date"], default=None)
+
+
+def goals(results):
+    result = newest(results, "e2b")
+    if result is None:
+        return []
+    found = figures(result)
+
+    def reached(name):
+        if name not in found:
+            return "-"
+        bounds = [(text, bound) for text, bound in (("goal", goal), ("at least", least)) if bound is not None]
+        better = (lambda bound: found[name] <= bound) if name.startswith("<") else (lambda bound: found[name] >= bound)
+        return next((text for text, bound in bounds if better(bound)), "no")
+
+    rows = []
+    for name, least, goal in GOALS:
+        rows.append([name.removeprefix("< "), number(least), number(goal), number(found.get(name)), reached(name)])
+    return [f"## Goals\n\nAt E2B's size, as of {result['date'][:10]} on {result['device']['adapter']}, f32 activations:\n",
+            table(["figure", "at least", "goal", "measured", "reached"], rows)]
+
+
+def scaling(results):
+    """The curves of the plot: artifact, [(depth, ms of a token, ms if it grew as its bytes do)]."""
+    curves = []
+    for name in ("atlas", "e2b", "e4b"):
+        result = newest(results, name)
+        rows = [row for row in result["decode"] if "bytes" in row] if result else []
+        if len(rows) < 2:
+            continue
+        first = rows[0]
+        curves.append((f"{name}, {result['device']['adapter']}",
+                       [(row["depth"], 1e3 / row["median"], 1e3 / first["median"] * row["bytes"] / first["bytes"]) for row in rows]))
+    return curves
+
+
+def svg(curves):
+    """Milliseconds of a token by depth, both logarithmic: lines, and dashed what bytes alone would add."""
+    width, height, left, right, top, bottom = 720, 420, 60, 150, 20, 50
+    depths = [point[0] for _, points in curves for point in points]
+    times = [time for _, points in curves for point in points for time in point[1:]]
+    low, high = math.log2(min(times)) - 0.25, math.log2(max(times)) + 0.25
+    first, last = math.log2(min(depths)), math.log2(max(depths))
+
+    def x(depth):
+        return left + (math.log2(depth) - first) / max(last - first, 1) * (width - left - right)
+
+    def y(time):
+        return top + (high - math.log2(time)) / (high - low) * (height - top - bottom)
+
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="13">',
+             f'<rect width="{width}" height="{height}" fill="white"/>',
+             f'<text x="{(left + width - right) / 2:.0f}" y="{height - 10}" text-anchor="middle">tokens before</text>',
+             f'<text x="16" y="{(top + height - bottom) / 2:.0f}" text-anchor="middle" '
+             f'transform="rotate(-90 16 {(top + height - bottom) / 2:.0f})">ms a token</text>']
+    for depth in sorted(set(depths)):
+        lines.append(f'<text x="{x(depth):.1f}" y="{height - bottom + 20}" text-anchor="middle">{depth}</text>')
+    for exponent in range(math.ceil(low), math.floor(high) + 1):
+        at = y(2 ** exponent)
+        lines.append(f'<path d="M{left} {at:.1f}H{width - right}" stroke="#ddd"/>')
+        lines.append(f'<text x="{left - 8}" y="{at + 4:.1f}" text-anchor="end">{2 ** exponent:g}</text>')
+    for (label, points), color in zip(curves, ("#1b6ca8", "#c1440e", "#3a7d44")):
+        for column, style in ((1, 'stroke-width="2"'), (2, 'stroke-dasharray="4 4"')):
+            path = "L".join(f"{x(point[0]):.1f} {y(point[column]):.1f}" for point in points)
+            lines.append(f'<path d="M{path}" fill="none" stroke="{color}" {style}/>')
+        lines.append(f'<text x="{width - right + 8}" y="{y(points[-1][1]) + 4:.1f}" fill="{color}">{label}</text>')
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def made(root):
+    """The text of each file that follows from the results."""
+    paths = sorted((root / "bench" / "results").glob("*.json"))
+    sections = [section(path) for path in paths]
+    results = [load(path) for path in paths]
+    curves = scaling(results)
+    plot = ["## Cost by depth\n", "Milliseconds of a decoded token by the tokens before it; dashed, what it would take if it grew as the bytes "
+            "it must move do.\n", "![Milliseconds a token by depth](images/scaling.svg)\n"] if curves else []
+    text = "\n".join([PAGE, *goals(results), *plot, "## Results\n", *(sections or ["None is recorded yet.\n"])])
+    files = {root / "docs" / "performance.md": text}
+    if curves:
+        files[root / "docs" / "images" / "scaling.svg"] = svg(curves)
+    return files
+
+
+def against(root, path):
+    """A table of a result's figures beside those of the last recorded bench of its artifact."""
+    result = load(path)
+    recorded = newest([load(other) for other in sorted((root / "bench" / "results").glob("*.json"))], result["artifact"]["name"])
+    if recorded is None:
+        sys.exit(f"bench/results has no bench of {result['artifact']['name']} on a GPU")
+    before, now = figures(recorded), figures(result)
+    origins = [f"{r['device']['adapter']}, {r['date'][:10]}, {r['commit']}" for r in (recorded, result)]
+    rows = [[name.removeprefix("< "), number(before.get(name)), number(now[name]),
+             f"{now[name] / before[name]:.2f}" if before.get(name) else "-"] for name in now]
+    return table(["figure", *origins, "ratio"], rows)
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(description="Makes docs/performance.md from bench/results.")
+    parser = argparse.ArgumentParser(description="Makes docs/performance.md and its plot from bench/results.")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page is stale")
+    parser.add_argument("--against", type=pathlib.Path, metavar="RESULT", help="print it beside the last recorded one")
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[1],
                         help="the source tree")
     flags = parser.parse_args(arguments)
-    made = page(flags.root)
-    target = flags.root / "docs" / "performance.md"
-    if not flags.check:
-        target.write_text(made, encoding="utf-8")
-    elif not target.is_file() or target.read_text(encoding="utf-8") != made:
-        sys.exit(f"{target} is not what bench/results gives: run tools/performance.py")
+    if flags.against:
+        print(against(flags.root, flags.against))
+        return
+    for path, text in made(flags.root).items():
+        if not flags.check:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            sys.exit(f"{path} is not what bench/results gives: run tools/performance.py")
 
 
 if __name__ == "__main__":

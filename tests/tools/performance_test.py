@@ -1,7 +1,9 @@
 """tools/performance.py shows every figure with its origin, notices a stale page, and refuses damaged results."""
 
+import contextlib
 import copy
 import importlib.util
+import io
 import json
 import pathlib
 import tempfile
@@ -48,6 +50,22 @@ REPLAY = ORIGIN | {
     "kind": "replay", "submissions": 11, "dispatches_per_submission": 52, "calls_per_submission": 1,
     "encode_us_per_dispatch": {"samples": [index / 10 for index in range(1, 12)], "p10": 0.2, "median": 0.6, "p90": 1.0},
     "hand_over_us_per_submission": {"samples": list(range(1, 12)), "p10": 2, "median": 6, "p90": 10},
+}
+FORCED = BENCH | {
+    "forced": [{"depth": 512, "tokens_per_round": 2, "ratio": 1.5, "round_ms": 13.0, "plain_round_ms": 10.0,
+                "plain": {"tokens_per_second": [100], "median": 100, "min": 100, "max": 100},
+                "mtp": {"tokens_per_second": [150], "median": 150, "min": 150, "max": 150}}],
+    "memory": {"gpu_bytes": 4 << 20, "session_bytes": 1 << 20}, "dispatches": {"decode": 300, "k2_round": 500},
+}
+
+
+def decode_row(depth, rate, moved):
+    return {"depth": depth, "tokens_per_second": [rate], "median": rate, "min": rate, "max": rate, "busy": 0.5, "bytes": moved}
+
+
+E2B = FORCED | {
+    "artifact": ORIGIN["artifact"] | {"name": "e2b"}, "device": ORIGIN["device"] | {"software": False},
+    "decode": [decode_row(1, 500, 1000), decode_row(512, 455, 1100)],
 }
 FILES = {"2026-01-02-gpu9-tiny-bench.json": BENCH, "2026-01-02-gpu9-tiny-profile.json": PROFILE}
 
@@ -128,6 +146,48 @@ class Performance(unittest.TestCase):
                     self.write(name, REPLAY | {series: REPLAY[series] | {key: value}})
                     with self.assertRaisesRegex(SystemExit, f"{name}.*p10"):
                         self.run_script()
+
+    def test_a_forced_acceptance_is_named_so(self):
+        name = next(iter(FILES))
+        self.write(name, FORCED)
+        self.run_script()
+        for part in ("| MTP, tokens/round forced to |", "| 2 | 512 | 100.0 (100.0 .. 100.0) | 150.0 (150.0 .. 150.0) | 1.50 |",
+                     "Dispatches: 300 of a decode, 500 of a k2_round."):
+            self.assertIn(part, self.page())
+        self.write(name, FORCED | {"forced": [FORCED["forced"][0] | {"ratio": 1.6}]})
+        with self.assertRaisesRegex(SystemExit, f"{name}.*2 tokens a round: ratio"):
+            self.run_script()
+
+    def test_goals_and_plot_are_of_the_newest_run_on_a_gpu(self):
+        self.write("2026-01-02-gpu9-e2b-bench.json", E2B)
+        self.run_script()
+        self.assertIn("| decode at 512, tokens/s | 450 | 540 | 455 | at least |", self.page())
+        self.assertIn("| dispatches of a decode | 430 | 330 | 300 | goal |", self.page())
+        self.assertIn("| MTP at 2 forced tokens/round, tokens/s | - | 610 | 150 | no |", self.page())
+        self.assertIn("| prefill at 512, tokens/s | 10000 | 20000 | - | - |", self.page())
+        plot = self.root / "docs" / "images" / "scaling.svg"
+        text = plot.read_text(encoding="utf-8")
+        self.assertIn("e2b, GPU 9", text)
+        self.assertEqual(text.count("stroke-dasharray"), 1)
+        plot.write_text(text + " ", encoding="utf-8")
+        with self.assertRaisesRegex(SystemExit, "scaling.svg"):
+            self.run_script("--check")
+        later = E2B | {"date": "2026-01-03T00:00:00Z", "decode": [decode_row(512, 600, 1)]}
+        self.write("2026-01-03-gpu9-e2b-bench.json", later)
+        self.write("2026-01-04-gpu9-e2b-bench.json", later | {"date": "2026-01-04T00:00:00Z", "device": ORIGIN["device"]})
+        self.run_script()
+        self.assertIn("| decode at 512, tokens/s | 450 | 540 | 600 | goal |", self.page())
+        self.assertIn("as of 2026-01-03", self.page())
+
+    def test_a_result_stands_beside_the_last_recorded_one(self):
+        result = self.root / "now.json"
+        result.write_text(json.dumps(E2B | {"decode": [decode_row(512, 910, 1)]}), encoding="utf-8")
+        with self.assertRaisesRegex(SystemExit, "no bench of e2b"):
+            self.run_script("--against", str(result))
+        self.write("2026-01-02-gpu9-e2b-bench.json", E2B)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.run_script("--against", str(result))
+        self.assertIn("| decode at 512, tokens/s | 455 | 910 | 2.00 |", out.getvalue())
 
     def test_check_notices_a_stale_page(self):
         with self.assertRaisesRegex(SystemExit, "run tools/performance.py"):
