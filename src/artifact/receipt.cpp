@@ -57,15 +57,18 @@ Result<std::optional<Origin>> read_origin(JsonObject& receipt, std::string_view 
   return origin;
 }
 
-// A target comes from sources or from a seed.
+// All that an artifact holds comes from sources, or all of it from a seed.
 Result<void> check_seed(const Receipt& receipt, const JsonObject& object) {
-  const bool has_sources = receipt.target && !receipt.target->sources.empty();
-  if (!receipt.target && !receipt.synthetic_seed) return {};
-  if (has_sources != receipt.synthetic_seed.has_value()) return {};
-  return fail(ErrorCode::bad_value, "{}: expected {}, found {} beside {} files in target.sources",
-              object.where("synthetic_seed"), has_sources ? "null" : "the seed of random weights",
-              receipt.synthetic_seed ? "a seed" : "null",
-              receipt.target ? receipt.target->sources.size() : 0);
+  const std::pair<std::string_view, const std::optional<Origin>&> parts[] = {
+      {"target", receipt.target}, {"assistant", receipt.assistant}};
+  for (const auto& [name, part] : parts) {
+    if (!part || part->sources.empty() == receipt.synthetic_seed.has_value()) continue;
+    return fail(ErrorCode::bad_value, "{}: expected {}, found {} beside {} files in {}.sources",
+                object.where("synthetic_seed"),
+                part->sources.empty() ? "the seed of random weights" : "null",
+                receipt.synthetic_seed ? "a seed" : "null", part->sources.size(), name);
+  }
+  return {};
 }
 
 Result<Receipt> read_fields(JsonObject object) {

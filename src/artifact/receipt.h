@@ -46,8 +46,8 @@ struct Receipt {
   std::vector<ReceiptShard> shards;
   std::optional<Origin> target;     // none in an attached artifact
   std::optional<Origin> assistant;  // if the artifact has one
-  // Set where the target's weights are random numbers of this seed: it has no sources then, so
-  // nothing that the artifact could ever be verified against.
+  // Set where the weights are random numbers of this seed: there are no sources then, so nothing
+  // that the artifact could ever be verified against.
   std::optional<uint64_t> synthetic_seed;
 };
 

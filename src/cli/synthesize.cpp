@@ -18,11 +18,15 @@ namespace {
 struct Flags {
   std::string geometry;
   std::string out;
+  bool assistant = false;
   exporter::SynthesizeOptions options;
 };
 
 Result<void> run(Flags flags) {
   TRY_ASSIGN(const spec::Config config, exporter::geometry(flags.geometry));
+  if (flags.assistant) {
+    TRY_ASSIGN(flags.options.assistant, exporter::assistant_geometry(flags.geometry));
+  }
   const Interrupts interrupts(ending_signals);
   flags.options.cancel = &interrupted;
   TRY_ASSIGN(const exporter::SynthesizeReport report,
@@ -41,6 +45,7 @@ Command synthesize(CLI::App& parent) {
   app->add_option("--geometry", flags->geometry,
                   "The model whose sizes it has: " + exporter::geometry_names())
       ->required();
+  app->add_flag("--assistant", flags->assistant, "With an assistant of that model's sizes");
   app->add_option("-o,--out", flags->out,
                   "The artifact folder to make; one that exists is not replaced")
       ->required();
@@ -52,7 +57,7 @@ Command synthesize(CLI::App& parent) {
   app->footer(
       "Its receipt says that it is synthetic. It costs what the real model costs and answers with "
       "noise.\n"
-      "Example: tandem synthesize --geometry e2b -o e2b-random");
+      "Example: tandem synthesize --geometry e2b --assistant -o e2b-random");
   return {app, [flags] { return run(*flags); }};
 }
 

@@ -13,5 +13,7 @@ std::string geometry_names();
 
 // Refuses another name.
 Result<spec::Config> geometry(std::string_view name);
+// Of the assistant that is made for it.
+Result<spec::AssistantConfig> assistant_geometry(std::string_view name);
 
 }  // namespace tandem::exporter

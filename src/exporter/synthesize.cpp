@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
+#include "artifact/token_ordering.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "base/parallel.h"
 #include "exporter/metadata.h"
 #include "exporter/synthetic_tokenizer.h"
 #include "exporter/weights.h"
+#include "spec/pair.h"
 
 namespace tandem::exporter {
 namespace {
@@ -72,6 +75,14 @@ void fill(std::string_view dtype, const Numbers& numbers, uint64_t key, uint64_t
   if (dtype == "F32") fill_words(offset, bytes, f32);
 }
 
+// Each token once, in random order.
+std::vector<uint32_t> random_order(uint64_t key, uint32_t tokens) {
+  std::vector<uint32_t> order(tokens);
+  std::iota(order.begin(), order.end(), 0);
+  for (uint32_t i = tokens; i > 1; --i) std::swap(order[i - 1], order[random_bits(key, i) % i]);
+  return order;
+}
+
 uint64_t plane_bytes(const std::vector<BoundTensor>& tensors, const artifact::Recipe& recipe) {
   uint64_t bytes = 0;
   for (const BoundTensor& tensor : tensors) {
@@ -87,8 +98,12 @@ class RandomWriter {
                uint64_t total_bytes)
       : options_(options), progress_(progress), total_bytes_(total_bytes), chunk_(chunk_bytes) {}
 
+  // The certificate of the token ordering, once it has been written.
+  std::optional<Digest> token_ordering() const { return token_ordering_; }
+
   Result<void> write(const artifact::TensorEntry& tensor, ShardWriter& shard) {
     const std::vector<spec::PlaneLayout> planes = spec::planes(tensor.type, tensor.columns);
+    if (tensor.type == spec::WeightType::u32) return write_order(tensor, planes[0], shard);
     for (size_t i = 0; i < planes.size(); ++i) {
       TRY(shard.pad_to(tensor.planes[i].offset));
       TRY(write_plane(tensor, planes[i], shard));
@@ -97,23 +112,40 @@ class RandomWriter {
   }
 
  private:
+  Result<void> write_order(const artifact::TensorEntry& tensor, const spec::PlaneLayout& plane,
+                           ShardWriter& shard) {
+    const std::vector<uint32_t> order =
+        random_order(plane_key(options_.seed, tensor.name, plane.suffix), tensor.columns);
+    const std::span bytes = std::as_bytes(std::span(order));
+    artifact::TokenOrderingCheck check(tensor.columns);
+    TRY(check.add(bytes));
+    TRY_ASSIGN(token_ordering_, check.finish());
+    TRY(shard.pad_to(tensor.planes[0].offset));
+    TRY(shard.write(bytes));
+    return done(bytes.size());
+  }
+
   Result<void> write_plane(const artifact::TensorEntry& tensor, const spec::PlaneLayout& plane,
                            ShardWriter& shard) {
     const uint64_t key = plane_key(options_.seed, tensor.name, plane.suffix);
     const Numbers drawn = numbers(tensor.type, tensor.columns);
     const uint64_t bytes = plane.bytes_per_row * tensor.rows;
     for (uint64_t offset = 0; offset < bytes; offset += chunk_bytes) {
-      TRY(check_cancel(options_.cancel));
       const std::span chunk = std::span(chunk_).first(std::min(chunk_bytes, bytes - offset));
       const auto fill_part = [&](uint64_t begin, uint64_t end) {
         fill(plane.dtype, drawn, key, offset + begin, chunk.subspan(begin, end - begin));
       };
       parallel_for(chunk.size(), 1 << 16, fill_part, options_.threads);
       TRY(shard.write(chunk));
-      done_bytes_ += chunk.size();
-      if (progress_) progress_(done_bytes_, total_bytes_);
+      TRY(done(chunk.size()));
     }
     return {};
+  }
+
+  Result<void> done(uint64_t bytes) {
+    done_bytes_ += bytes;
+    if (progress_) progress_(done_bytes_, total_bytes_);
+    return check_cancel(options_.cancel);
   }
 
   const SynthesizeOptions& options_;
@@ -121,6 +153,7 @@ class RandomWriter {
   uint64_t total_bytes_;
   uint64_t done_bytes_ = 0;
   std::vector<std::byte> chunk_;
+  std::optional<Digest> token_ordering_;
 };
 
 // Writes all shards and fills the manifest's recipe, tensors and shards.
@@ -128,13 +161,19 @@ Result<void> write_random_weights(const SynthesizeOptions& options, Publication&
                                   artifact::Manifest& manifest,
                                   const artifact::Progress& progress) {
   std::vector<BoundTensor> tensors;
-  for (spec::Tensor& row : spec::tensors(manifest.config)) tensors.push_back({std::move(row), {}});
+  for (spec::Tensor& row : artifact::registry(manifest)) tensors.push_back({std::move(row), {}});
   const auto on_grid = [](const BoundTensor&) -> Result<bool> { return true; };
   TRY_ASSIGN(manifest.recipe, make_recipe({}, tensors, on_grid));
   RandomWriter writer(options, progress, plane_bytes(tensors, manifest.recipe));
   const auto write = [&](const BoundTensor&, const artifact::TensorEntry& tensor,
                          ShardWriter& shard) { return writer.write(tensor, shard); };
-  return write_shards(tensors, {.threads = options.threads}, publication, manifest, write);
+  TRY(write_shards(tensors, {.threads = options.threads}, publication, manifest, write));
+  if (manifest.mtp) manifest.mtp->token_ordering = writer.token_ordering();
+  return {};
+}
+
+artifact::Origin no_sources(const std::string& canonical_config) {
+  return {sha256(canonical_config), {}, {}, {}};
 }
 
 }  // namespace
@@ -144,16 +183,23 @@ Result<SynthesizeReport> synthesize(const spec::Config& config, const std::files
                                     const artifact::Progress& progress) {
   const Texts texts{spec::canonical_config(config), synthetic_tokenizer(config), {}, {}};
   TRY_ASSIGN(const std::string tokenizer, compile_tokenizer(texts, config));
+  const std::optional<spec::AssistantConfig>& assistant = options.assistant;
+  if (assistant) TRY(spec::check_pair(config, *assistant, "assistant"));
   TRY_ASSIGN(Publication publication, Publication::begin(out));
   artifact::Manifest manifest = begin_manifest(config, texts, tokenizer);
   manifest.sources = artifact::sources_digest({});
-  TRY(write_random_weights(options, publication, manifest, progress));
-  TRY_ASSIGN(const artifact::LoadPlan plan, make_load_plan(manifest));
   artifact::Receipt receipt;
-  receipt.target = artifact::Origin{sha256(texts.config), {}, {}, {}};
+  receipt.target = no_sources(texts.config);
   receipt.synthetic_seed = options.seed;
+  if (assistant) {
+    manifest.mtp = artifact::Mtp{*assistant, artifact::sources_digest({}), {}};
+    receipt.assistant = no_sources(spec::canonical_config(*assistant));
+  }
+  TRY(write_random_weights(options, publication, manifest, progress));
+  TRY_ASSIGN(const artifact::LoadPlan plan,
+             make_load_plan(manifest, assistant ? artifact::View::mtp : artifact::View::plain));
   TRY(publish(publication, manifest, artifact_files(texts, tokenizer), std::move(receipt),
-              {options.threads, options.cancel}));
+              {options.threads, options.cancel, {}}));
   return SynthesizeReport{sha256(manifest_text(manifest)), plan.bytes};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include "artifact/artifact.h"
 #include "base/cancel.h"
@@ -10,6 +11,7 @@
 namespace tandem::exporter {
 
 struct SynthesizeOptions {
+  std::optional<spec::AssistantConfig> assistant;  // of the same weights; it must fit the config
   uint64_t seed = 1;
   unsigned threads = 0;                // 0: one for each core
   const CancelFlag* cancel = nullptr;  // none: nobody ends it
@@ -21,8 +23,8 @@ struct SynthesizeReport {
 };
 
 // Publishes the artifact folder `out`, which must not exist; its receipt says that it is synthetic.
-// The types are those of an export whose tables lie on the Q4_0 grid. The same config and seed give
-// the same bytes; activations keep their size from layer to layer.
+// The types are those of an export whose weights lie on the Q4_0 grid. The same config and seed
+// give the same bytes; activations keep their size from layer to layer.
 Result<SynthesizeReport> synthesize(const spec::Config& config, const std::filesystem::path& out,
                                     const SynthesizeOptions& options = {},
                                     const artifact::Progress& progress = {});

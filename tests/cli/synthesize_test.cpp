@@ -29,6 +29,16 @@ TEST(CliSynthesize, MakesAnArtifactThatRunsAndIsNamedSynthetic) {
   EXPECT_TRUE(contains(again.err, "already_exists")) << again.err;
 }
 
+TEST(CliSynthesize, MakesAnAssistantToo) {
+  const TemporaryFolder folder;
+  const std::string out = (folder.path() / "random").string();
+  const Outcome made = tandem("synthesize --geometry atlas --assistant -o '" + out + "'");
+  ASSERT_EQ(made.status, 0) << made.err;
+  const Outcome answer =
+      tandem("generate '" + out + "' -p hello -n 4 --ignore-eos --device cpu --context 16 --mtp");
+  EXPECT_EQ(answer.status, 0) << answer.err;
+}
+
 TEST(CliSynthesize, ExportsAreNotNamedSynthetic) {
   for (const char* command : {"verify '", "inspect '"}) {
     const Outcome outcome = tandem(command + atlas_folder + "'");

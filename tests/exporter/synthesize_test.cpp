@@ -12,6 +12,7 @@
 #include "exporter/artifact_weights.h"
 #include "exporter/geometry.h"
 #include "model/reference.h"
+#include "spec/pair.h"
 #include "support/checkpoint.h"
 #include "support/refusal.h"
 #include "text/tokenizer.h"
@@ -69,6 +70,24 @@ TEST(Geometry, IsThatOfTransformersConfigs) {
   EXPECT_TRUE(refused(exporter::geometry(""), ErrorCode::not_found));
 }
 
+TEST(Geometry, OfAnAssistantFitsItsModel) {
+  const std::string file =
+      fmt::format("{}/tests/spec/data/atlas_assistant.json", TANDEM_SOURCE_DIR);
+  const auto expected = spec::read_assistant_config(read_file(file), file);
+  ASSERT_TRUE(accepted(expected));
+  EXPECT_EQ(exporter::assistant_geometry("atlas").value(), *expected);
+  for (const char* name : {"e2b", "e4b"}) {
+    const auto target = exporter::geometry(name);
+    const auto assistant = exporter::assistant_geometry(name);
+    ASSERT_TRUE(accepted(target) && accepted(assistant));
+    EXPECT_TRUE(accepted(spec::check_pair(*target, *assistant, name)));
+    EXPECT_EQ(assistant->ordered, (spec::OrderedHead{2048, 32})) << name;
+    EXPECT_EQ(assistant->text.hidden, 256u) << name;
+  }
+  EXPECT_TRUE(refused(exporter::assistant_geometry("e3b"), ErrorCode::not_found,
+                      {"e3b", exporter::geometry_names()}));
+}
+
 TEST_F(SynthesizeTest, IsAWholeArtifactThatSaysWhatItIs) {
   const auto report = synthesize(tiny(), out(), {.seed = 7});
   ASSERT_TRUE(accepted(report));
@@ -105,6 +124,50 @@ TEST_F(SynthesizeTest, TheSeedGivesTheBytes) {
   EXPECT_EQ(first->digest, again->digest);
   EXPECT_EQ(contents(out("first")), contents(out("again")));
   EXPECT_FALSE(first->digest == other->digest);
+}
+
+TEST_F(SynthesizeTest, AnAssistantIsOfTheSameSeed) {
+  const spec::Config target = exporter::geometry("atlas").value();
+  const spec::AssistantConfig assistant = exporter::assistant_geometry("atlas").value();
+  const auto report = synthesize(target, out(), {.assistant = assistant, .seed = 5});
+  ASSERT_TRUE(accepted(report));
+  const auto verified = artifact::verify(out());
+  ASSERT_TRUE(accepted(verified));
+  EXPECT_EQ(verified->artifact.plan().bytes, report->bytes);
+  const artifact::Manifest& manifest = verified->artifact.manifest();
+  ASSERT_TRUE(manifest.mtp);
+  EXPECT_EQ(manifest.mtp->config, assistant);
+  EXPECT_EQ(manifest.recipe, artifact::Recipe{});
+  const artifact::Receipt& receipt = verified->artifact.receipt();
+  EXPECT_EQ(receipt.synthetic_seed, 5u);
+  ASSERT_TRUE(receipt.assistant);
+  EXPECT_TRUE(receipt.assistant->sources.empty());
+  // The target is as without the assistant.
+  const std::string shard = read_file(out() / "shard-00000.safetensors");
+  const auto alone = synthesize(target, out("alone"), {.seed = 5});
+  ASSERT_TRUE(accepted(alone));
+  EXPECT_EQ(read_file(out("alone") / "shard-00000.safetensors"), shard);
+  const auto other = synthesize(target, out("other"), {.assistant = assistant, .seed = 6});
+  ASSERT_TRUE(accepted(other));
+  const auto opened = Artifact::open(out("other"));
+  ASSERT_TRUE(accepted(opened));
+  EXPECT_FALSE(opened->manifest().mtp->token_ordering == manifest.mtp->token_ordering);
+}
+
+TEST_F(SynthesizeTest, AnAssistantOfAnotherModelIsRefused) {
+  const auto result =
+      synthesize(tiny(), out(), {.assistant = exporter::assistant_geometry("e2b").value()});
+  EXPECT_TRUE(refused(result, ErrorCode::bad_value, {"1536"}));
+  EXPECT_FALSE(fs::exists(out()));
+}
+
+TEST_F(SynthesizeTest, TheSeedStandsForTheAssistantToo) {
+  ASSERT_TRUE(accepted(synthesize(exporter::geometry("atlas").value(), out(),
+                                  {.assistant = exporter::assistant_geometry("atlas").value()})));
+  artifact::Receipt receipt = Artifact::open(out()).value().receipt();
+  receipt.assistant->sources = {{"config.json", 2, sha256("{}")}};
+  EXPECT_TRUE(refused(artifact::read_receipt(receipt_text(receipt)), ErrorCode::bad_value,
+                      {"synthetic_seed", "1 files", "assistant.sources"}));
 }
 
 TEST_F(SynthesizeTest, AnOutputThatExistsIsRefused) {
