@@ -28,13 +28,15 @@ WEBGPU = -U 'TANDEM_WEBGPU_*' \
   $(if $(TANDEM_WEBGPU_LIBRARY),-DTANDEM_WEBGPU_LIBRARY="$(TANDEM_WEBGPU_LIBRARY)" \
                                 -DTANDEM_WEBGPU_INCLUDE="$(TANDEM_WEBGPU_INCLUDE)")
 
-.PHONY: help setup program demo release dev asan web web-check web-package web-demo test test-long test-wgpu fuzz gemma-tokenizer format check-format clean
+.PHONY: help setup program demo bench release dev asan web web-check web-package web-demo test test-long test-wgpu fuzz gemma-tokenizer format check-format clean
 .NOTPARALLEL:
 
 help:
 	@echo 'make setup         install what is missing: packages, the pinned WebGPU library'
 	@echo 'make demo          build, and answer PROMPT="..." with the model in models/atlas;'
 	@echo '                   MODEL=gemma3-270m downloads Gemma 3 270M (253 MB) and goes on with PROMPT'
+	@echo 'make bench         measure this machine beside the last recorded run: models/atlas, or random'
+	@echo '                   weights in the sizes of BENCH=e2b (2.6 GB) or e4b'
 	@echo 'make test          every test that needs no real GPU (20 minutes at most)'
 	@echo 'make test-long     the same with the full matrices, then the CPU-side tests with sanitizers'
 	@echo 'make test-wgpu     the tests that need a device, with wgpu-native instead of Dawn'
@@ -64,6 +66,20 @@ models/gemma3-270m: | program
 demo: export TANDEM_PROMPT = $(PROMPT)
 demo: program models/$(MODEL)
 	tools/run $(TANDEM) generate models/$(MODEL) $(DEMO_OPTIONS) "$$TANDEM_PROMPT"
+
+# What `make bench` measures: models/atlas, or a geometry of `tandem synthesize`.
+BENCH ?= atlas
+BENCHED = $(if $(filter atlas,$(BENCH)),models,build/bench)/$(BENCH)
+
+build/bench/%: | program
+	mkdir -p build/bench
+	$(TANDEM) synthesize --geometry $* --assistant -o $@
+
+bench: program $(BENCHED)
+	mkdir -p build/bench
+	rm -f build/bench/$(BENCH).json
+	tools/run $(TANDEM) bench $(BENCHED) --json build/bench/$(BENCH).json $(BENCH_OPTIONS)
+	tools/performance.py --against build/bench/$(BENCH).json
 
 release: setup
 	cmake --preset release -DTANDEM_TESTS=ON $(WEBGPU)

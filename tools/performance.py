@@ -203,7 +203,10 @@ def profile(path, result):
                             sum(kernel["time_ns"] for kernel in rest), None))
         rows.append(row("total", method["calls"], method["time_ns"], None))
         yield table([method["method"], "calls", f"us/{method['unit']}", "GB/s", "share"], rows)
-        yield f"Between dispatches: {method['gap_ns'] / method['runs'] / 1e3:.1f} us.\n"
+        drafting = method.get("drafting_ns")
+        yield f"Between dispatches: {method['gap_ns'] / method['runs'] / 1e3:.1f} us." + (
+            f" Of the total, drafting takes {drafting / method['runs'] / 1e3:.1f} us, {100 * drafting / method['time_ns']:.1f}%.\n"
+            if drafting else "\n")
 
 
 KINDS = {"bench": bench, "profile": profile, "web": web, "replay": replay}
@@ -274,10 +277,13 @@ def number(value):
     return "-" if value is None else f"{value:.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.2f}"
 
 
-def newest(results, name):
-    """The newest bench of an artifact on a GPU, if there is any."""
+DEFAULT_LIBRARY = "libwebgpu_dawn.so"
+
+
+def newest(results, name, library=DEFAULT_LIBRARY):
+    """The newest bench of an artifact on a GPU with a WebGPU library, if there is any."""
     found = [result for result in results if result["kind"] == "bench" and result["artifact"]["name"] == name
-             and not result["device"]["software"]]
+             and not result["device"]["software"] and result["device"]["library"] == library]
     return max(found, key=lambda result: result["date"], default=None)
 
 
@@ -299,6 +305,19 @@ def goals(results):
         rows.append([name.removeprefix("< "), number(least), number(goal), number(found.get(name)), reached(name)])
     return [f"## Goals\n\nAt E2B's size, as of {result['date'][:10]} on {result['device']['adapter']}, f32 activations:\n",
             table(["figure", "at least", "goal", "measured", "reached"], rows)]
+
+
+def libraries(results):
+    """The WebGPU libraries side by side, where more than one was measured at E2B's size."""
+    found = {library: newest(results, "e2b", library)
+             for library in [DEFAULT_LIBRARY, *sorted({result["device"]["library"] for result in results} - {DEFAULT_LIBRARY})]}
+    columns = {library: figures(result) for library, result in found.items() if result}
+    if len(columns) < 2 or DEFAULT_LIBRARY not in columns:
+        return []
+    names = [name for name in columns[DEFAULT_LIBRARY] if all(name in figure for figure in columns.values())]
+    return ["## Libraries\n", "At E2B's size, the newest run with each; the first is the default.\n",
+            table(["figure", *columns], [[name.removeprefix("< "), *(number(figure[name]) for figure in columns.values())]
+                                         for name in names])]
 
 
 def scaling(results):
@@ -356,7 +375,7 @@ def made(root):
     curves = scaling(results)
     plot = ["## Cost by depth\n", "Milliseconds of a decoded token by the tokens before it; dashed, what it would take if it grew as the bytes "
             "it must move do.\n", "![Milliseconds a token by depth](images/scaling.svg)\n"] if curves else []
-    text = "\n".join([PAGE, *goals(results), *plot, "## Results\n", *(sections or ["None is recorded yet.\n"])])
+    text = "\n".join([PAGE, *goals(results), *libraries(results), *plot, "## Results\n", *(sections or ["None is recorded yet.\n"])])
     files = {root / "docs" / "performance.md": text}
     if curves:
         files[root / "docs" / "images" / "scaling.svg"] = svg(curves)

@@ -19,7 +19,7 @@
 // Not part of the API: outside of what is visible.
 namespace tandem::engine {
 class Opening;
-struct SessionTimes;
+struct SessionSequence;
 }  // namespace tandem::engine
 
 #pragma GCC visibility push(default)
@@ -79,7 +79,8 @@ struct EngineInfo {
   uint32_t input_bound = 0;
   uint32_t drafts = 0;  // that the assistant can make in a round; 0: there is none
   uint64_t weight_bytes = 0;
-  uint64_t gpu_bytes = 0;  // weights, scratch and one session
+  uint64_t gpu_bytes = 0;      // weights, scratch and one session
+  uint64_t session_bytes = 0;  // of them a session's: KV, timeline and the like; 0 on the CPU
   uint64_t kernels = 0;
   // How many shapes of matrix products were tried at open for rows of equal bits, and how many of
   // them failed and take the multi-row kernels for single rows.
@@ -210,7 +211,7 @@ class Session {
 
  private:
   friend class Engine;
-  friend struct engine::SessionTimes;
+  friend struct engine::SessionSequence;
   struct State;
   explicit Session(std::unique_ptr<State> state);
   Result<std::optional<std::string>> advance(bool wait);

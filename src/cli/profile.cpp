@@ -31,11 +31,12 @@ struct Method {
   uint64_t runs = 0;
   std::string_view unit;  // of what a run is
   engine::Profile profile;
+  std::optional<uint64_t> drafting_ns;  // of a round with drafts: what comes before verifying
 };
 
 Method method(std::string_view name, uint64_t runs, std::string_view unit,
               std::vector<engine::SubmissionTimes> times) {
-  Method method{{std::string(name), std::move(times)}, runs, unit, {}};
+  Method method{{std::string(name), std::move(times)}, runs, unit, {}, {}};
   method.profile = engine::profile(method.track.submissions);
   return method;
 }
@@ -60,6 +61,16 @@ Result<void> decode(model::TargetSequence& sequence, uint32_t rounds, bool with_
   return {};
 }
 
+// What the first `count` dispatches of each submission took.
+uint64_t time_of_first(std::span<const engine::SubmissionTimes> submissions, size_t count) {
+  uint64_t sum = 0;
+  for (const engine::SubmissionTimes& times : submissions) {
+    for (const gpu::DispatchTime& time : std::span(times).first(std::min(count, times.size())))
+      sum += time.end_ns - time.begin_ns;
+  }
+  return sum;
+}
+
 // One prefill and `rounds` plain rounds after the one that it ends with; then, with an assistant,
 // the same with drafts, all of which may be accepted.
 Result<std::vector<Method>> run_methods(model::TargetSequence& sequence,
@@ -75,6 +86,8 @@ Result<std::vector<Method>> run_methods(model::TargetSequence& sequence,
   sequence.take_times();
   TRY(decode(sequence, rounds, true, capacity.rounds_in_flight));
   methods.push_back(method("k2_round", rounds, "round", sequence.take_times()));
+  methods.back().drafting_ns = time_of_first(methods.back().track.submissions,
+                                             sequence.method("k2_round").front()->dispatch_count());
   return methods;
 }
 
@@ -117,6 +130,10 @@ void print_method(const Method& method) {
   print_row("total", fmt::format("{}", profile.calls / method.runs), microseconds(profile.time_ns),
             "", "", share(profile.time_ns));
   print_row("gaps between dispatches", "", microseconds(profile.gap_ns), "", "", "");
+  if (method.drafting_ns) {
+    print_row("of the total, drafting", "", microseconds(*method.drafting_ns), "", "",
+              share(*method.drafting_ns));
+  }
 }
 
 Json to_json(const Method& method) {
@@ -133,6 +150,7 @@ Json to_json(const Method& method) {
           {"calls", method.profile.calls},
           {"time_ns", method.profile.time_ns},
           {"gap_ns", method.profile.gap_ns},
+          {"drafting_ns", method.drafting_ns ? Json(*method.drafting_ns) : Json()},
           {"kernels", std::move(kernels)}};
 }
 
@@ -148,7 +166,7 @@ Result<void> run(const Flags& flags, const CLI::App& app) {
              engine::open_artifact(flags.engine.artifact, options));
   const artifact::Artifact& artifact = source.artifact;
   TRY_ASSIGN(const engine::OpenedModel opened,
-             engine::open_model(artifact, options, gpu::Passes::timed));
+             engine::open_model(artifact, options, {.timed = true}));
   if (!opened.device->info().timestamps) {
     return fail(ErrorCode::unsupported,
                 "{} has no timestamps, which a profile is made of; choose another --adapter",

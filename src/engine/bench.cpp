@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <random>
 
+#include "ops/draft/draft.h"
+
 namespace tandem::engine {
 
 Spread spread(std::span<const double> samples) {
@@ -31,6 +33,16 @@ std::vector<uint32_t> ordinary_tokens(uint32_t vocabulary, uint32_t count) {
   std::vector<uint32_t> ids(count);
   for (uint32_t& id : ids) id = first + static_cast<uint32_t>(random()) % range;
   return ids;
+}
+
+std::vector<uint32_t> forced_drafts(uint32_t prompt_tokens, std::span<const uint32_t> ids,
+                                    uint32_t tokens_per_round, uint32_t vocabulary) {
+  std::vector<uint32_t> drafts(prompt_tokens, ops::unscripted);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const bool accepted = i % tokens_per_round != 0;
+    drafts.push_back(accepted ? ids[i] : (ids[i] + 1) % vocabulary);
+  }
+  return drafts;
 }
 
 }  // namespace tandem::engine

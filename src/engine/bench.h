@@ -29,4 +29,10 @@ PromptLengths prompts_in_context(std::span<const uint32_t> lengths, uint32_t tok
 // vocabulary: control tokens lie at its ends.
 std::vector<uint32_t> ordinary_tokens(uint32_t vocabulary, uint32_t count);
 
+// Drafts by position, of which every round accepts so many that it emits `tokens_per_round` tokens,
+// where a model puts `ids` after a prompt: the ids themselves, and at the first place that a round
+// is to reject another token. Positions of the prompt and of the first id are not drafted.
+std::vector<uint32_t> forced_drafts(uint32_t prompt_tokens, std::span<const uint32_t> ids,
+                                    uint32_t tokens_per_round, uint32_t vocabulary);
+
 }  // namespace tandem::engine

@@ -35,10 +35,11 @@ Result<OpenedArtifact> open_artifact(const std::filesystem::path& folder,
 }
 
 Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options,
-                               std::optional<gpu::Passes> passes) {
+                               const Instruments& instruments) {
   OpenedModel opened;
-  TRY_ASSIGN(const model::Capacity bounds, capacity(artifact.manifest(), options));
   if (options.place == Place::cpu) {
+    TRY_ASSIGN(model::Capacity bounds, capacity(artifact.manifest(), options));
+    bounds.scripted = instruments.scripted && bounds.drafts > 0;
     TRY_ASSIGN(opened.model,
                model::Reference::open(artifact.config(), tensor_types(artifact.manifest()), bounds,
                                       assistant(artifact.manifest())));
@@ -49,7 +50,7 @@ Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineO
   TRY_ASSIGN(opened.device,
              gpu::Device::open(
                  {.adapter = options.adapter, .disabled = disabled, .bounds_checks = false}));
-  return open_target(artifact, options, std::move(opened.device), passes);
+  return open_target(artifact, options, std::move(opened.device), instruments);
 }
 
 Result<void> load_weights(const artifact::Artifact& artifact, model::Model& model,

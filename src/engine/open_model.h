@@ -29,14 +29,19 @@ struct OpenedArtifact {
 Result<OpenedArtifact> open_artifact(const std::filesystem::path& folder,
                                      const EngineOptions& options);
 
-// `passes` is for a GPU: by default as the options say.
+// What measurements and tests need, and cost.
+struct Instruments {
+  bool timed = false;     // each dispatch, on a GPU
+  bool scripted = false;  // drafts, where there is an assistant (model::Capacity)
+};
+
 Result<OpenedModel> open_model(const artifact::Artifact& artifact, const EngineOptions& options,
-                               std::optional<gpu::Passes> passes = {});
+                               const Instruments& instruments = {});
 
 // The same on a device that is open already.
 Result<OpenedModel> open_target(const artifact::Artifact& artifact, const EngineOptions& options,
                                 std::unique_ptr<gpu::Device> device,
-                                std::optional<gpu::Passes> passes = {});
+                                const Instruments& instruments = {});
 
 // Verifies and writes all weights.
 Result<void> load_weights(const artifact::Artifact& artifact, model::Model& model,

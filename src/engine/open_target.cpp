@@ -53,8 +53,9 @@ const spec::AssistantConfig* assistant(const artifact::Manifest& manifest) {
 
 Result<OpenedModel> open_target(const artifact::Artifact& artifact, const EngineOptions& options,
                                 std::unique_ptr<gpu::Device> device,
-                                std::optional<gpu::Passes> passes) {
-  TRY_ASSIGN(const model::Capacity bounds, capacity(artifact.manifest(), options));
+                                const Instruments& instruments) {
+  TRY_ASSIGN(model::Capacity bounds, capacity(artifact.manifest(), options));
+  bounds.scripted = instruments.scripted && bounds.drafts > 0;
   OpenedModel opened;
   opened.device = std::move(device);
   const gpu::Passes asked =
@@ -66,7 +67,7 @@ Result<OpenedModel> open_target(const artifact::Artifact& artifact, const Engine
                            .assistant = assistant(artifact.manifest())
                                             ? std::optional(artifact.manifest().mtp->config)
                                             : std::nullopt,
-                           .passes = passes.value_or(asked)}));
+                           .passes = instruments.timed ? gpu::Passes::timed : asked}));
   opened.target = target.get();
   opened.model = std::move(target);
   return opened;
@@ -100,6 +101,7 @@ EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opene
   for (std::string_view tier : gpu::tier_names(adapter.tiers)) info.tiers.emplace_back(tier);
   const gpu::Census census = opened.device->census();
   info.gpu_bytes = census.buffer_bytes;
+  info.session_bytes = opened.target->plan().sequence_bytes();
   info.kernels = census.kernels;
   info.row_shapes = opened.target->shapes_tried();
   info.row_shapes_different = opened.target->shapes_different();

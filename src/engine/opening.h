@@ -33,4 +33,8 @@ class Opening {
   double prepared_ = 0;
 };
 
+// Engine::open with instruments.
+Result<Engine> open(const std::string& folder, const EngineOptions& options,
+                    const Instruments& instruments);
+
 }  // namespace tandem::engine

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "engine/history.h"
 #include "engine/loop.h"
-#include "engine/session_times.h"
+#include "engine/session_sequence.h"
 #include "engine/state.h"
 
 namespace tandem {
@@ -133,9 +133,7 @@ Result<Generation> Session::generate(std::span<const uint32_t> prompt,
   return generation();
 }
 
-std::vector<engine::SubmissionTimes> engine::SessionTimes::take(Session& session) {
-  return session.state_->sequence->take_times();
-}
+model::Sequence& engine::SessionSequence::of(Session& session) { return *session.state_->sequence; }
 
 void Session::reset() {
   state_->history.clear();

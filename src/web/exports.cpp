@@ -9,7 +9,7 @@
 #include "base/web.h"
 #include "engine/opening.h"
 #include "engine/profile.h"
-#include "engine/session_times.h"
+#include "engine/session_sequence.h"
 #include "model/build.h"
 #include "web/options.h"
 
@@ -221,10 +221,10 @@ Result<Json> open(std::string_view tokenizer, std::optional<std::string> generat
   adapter.tiers.dp4a &= !disabled.dp4a;
   adapter.tiers.f16 &= !disabled.f16;
   adapter.timestamps &= profile;
-  const auto passes = adapter.timestamps ? gpu::Passes::timed : gpu::Passes::one_per_submission;
+  const engine::Instruments instruments{.timed = adapter.timestamps};
   TRY_ASSIGN(engine::OpenedModel opened,
              engine::open_target(load.artifact, load.options,
-                                 gpu::Device::adopt(std::move(adapter)), passes));
+                                 gpu::Device::adopt(std::move(adapter)), instruments));
   load.ordering.emplace(load.artifact);
   Json json = Json::array();
   for (const artifact::Piece& piece : load.artifact.plan().pieces) {
@@ -312,7 +312,7 @@ Result<std::vector<uint32_t>> next_prompt(uint32_t number, std::string_view text
 
 Result<Json> times(uint32_t number) {
   TRY_ASSIGN(Session* const session, session(number));
-  const engine::Profile sums = engine::profile(engine::SessionTimes::take(*session));
+  const engine::Profile sums = engine::profile(engine::SessionSequence::of(*session).take_times());
   Json kernels = Json::array();
   for (const engine::KernelProfile& kernel : sums.kernels) {
     kernels.push_back({{"kernel", kernel.kernel},

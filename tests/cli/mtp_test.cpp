@@ -103,12 +103,16 @@ TEST(CliMtp, BenchPutsMtpBesidePlain) {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "bench.json").string();
   const Outcome outcome =
-      tandem(on_cpu("bench", "--depths 8 --prefill 8 --repeat 1 -n 4 --json '" + file + "'"));
+      tandem(on_cpu("bench",
+                    "--depths 8 --prefill 8 --repeat 1 -n 4 --forced 1,2,3 --forced-depth "
+                    "8 --json '" +
+                        file + "'"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   for (const char* part : {"questions", "profiles", "free text", "ratio", "acceptance", " % "}) {
     EXPECT_TRUE(contains(outcome.out, part)) << part << " in\n" << outcome.out;
   }
-  const Json rows = Json::parse(read_text(file)).at("mtp");
+  const Json result = Json::parse(read_text(file));
+  const Json rows = result.at("mtp");
   ASSERT_EQ(rows.size(), 3u);
   for (const Json& row : rows) {
     const double plain = row.at("plain").at("median"), mtp = row.at("mtp").at("median");
@@ -120,6 +124,15 @@ TEST(CliMtp, BenchPutsMtpBesidePlain) {
     EXPECT_DOUBLE_EQ(row.at("tokens_per_round"),
                      row.at("tokens").get<double>() / row.at("rounds").get<double>());
     EXPECT_EQ(row.at("tokens"), row.at("rounds").get<uint32_t>() + accepted[0] + accepted[1]);
+  }
+  EXPECT_TRUE(contains(outcome.out, "forced acceptance")) << outcome.out;
+  const Json forced = result.at("forced");
+  ASSERT_EQ(forced.size(), 3u);
+  for (uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(forced[i].at("tokens_per_round"), i + 1);
+    const double plain = forced[i].at("plain").at("median"), mtp = forced[i].at("mtp").at("median");
+    EXPECT_DOUBLE_EQ(forced[i].at("ratio"), mtp / plain);
+    EXPECT_DOUBLE_EQ(forced[i].at("round_ms"), 1e3 * (i + 1) / mtp);
   }
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "ops/draft/draft.h"
+
 namespace tandem::engine {
 namespace {
 
@@ -44,6 +46,20 @@ TEST(Bench, PromptsAreFixedAndOrdinary) {
     EXPECT_GE(*least, vocabulary / 8);
     EXPECT_LT(*most, vocabulary - vocabulary / 8);
     EXPECT_GT(std::set<uint32_t>(ids.begin(), ids.end()).size(), 900u);
+  }
+}
+
+TEST(Bench, ForcedDraftsAreRejectedWhereARoundIsToEnd) {
+  constexpr uint32_t none = ops::unscripted;
+  const std::vector<uint32_t> ids{4, 5, 6, 7, 8, 9};
+  struct Case {
+    uint32_t tokens_per_round;
+    std::vector<uint32_t> drafts;
+  };
+  for (const Case& c : std::vector<Case>{{1, {none, none, 5, 6, 7, 8, 9, 0}},
+                                         {2, {none, none, 5, 5, 7, 7, 9, 9}},
+                                         {3, {none, none, 5, 5, 6, 8, 8, 9}}}) {
+    EXPECT_EQ(forced_drafts(2, ids, c.tokens_per_round, 10), c.drafts) << c.tokens_per_round;
   }
 }
 

@@ -64,7 +64,8 @@ def decode_row(depth, rate, moved):
 
 
 E2B = FORCED | {
-    "artifact": ORIGIN["artifact"] | {"name": "e2b"}, "device": ORIGIN["device"] | {"software": False},
+    "artifact": ORIGIN["artifact"] | {"name": "e2b"},
+    "device": ORIGIN["device"] | {"software": False, "library": "libwebgpu_dawn.so"},
     "decode": [decode_row(1, 500, 1000), decode_row(512, 455, 1100)],
 }
 FILES = {"2026-01-02-gpu9-tiny-bench.json": BENCH, "2026-01-02-gpu9-tiny-profile.json": PROFILE}
@@ -178,6 +179,17 @@ class Performance(unittest.TestCase):
         self.run_script()
         self.assertIn("| decode at 512, tokens/s | 450 | 540 | 600 | goal |", self.page())
         self.assertIn("as of 2026-01-03", self.page())
+
+    def test_libraries_stand_side_by_side(self):
+        self.write("2026-01-02-gpu9-e2b-bench.json", E2B)
+        self.run_script()
+        self.assertNotIn("## Libraries", self.page())
+        other = E2B | {"device": E2B["device"] | {"library": "libother.so"}, "decode": [decode_row(512, 999, 1)]}
+        self.write("2026-01-02-gpu9other-e2b-bench.json", other)
+        self.run_script()
+        self.assertIn("| figure | libwebgpu_dawn.so | libother.so |", self.page())
+        self.assertIn("| decode at 512, tokens/s | 455 | 999 |", self.page())
+        self.assertIn("| decode at 512, tokens/s | 450 | 540 | 455 | at least |", self.page())
 
     def test_a_result_stands_beside_the_last_recorded_one(self):
         result = self.root / "now.json"
