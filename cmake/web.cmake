@@ -19,7 +19,7 @@ set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
 set(CMAKE_CXX_FLAGS_RELEASE "-Os -DNDEBUG")
 set(src ${PROJECT_SOURCE_DIR}/src)
 # Operators that only drafts take: the plain modules do not have their kernels.
-set(mtp_operators draft gathered_linear linear_add_norm q_project scatter top_k)
+set(mtp_operators draft gathered_linear linear_add_norm linear_top_k scatter top_k)
 file(GLOB operators CONFIGURE_DEPENDS ${src}/ops/*.cpp ${src}/ops/*/*.cpp)
 list(FILTER operators EXCLUDE REGEX "_reference\\.cpp$|/label\\.cpp$")
 # Tables and recounts that the host needs are kept with the references.

@@ -3,13 +3,16 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "ops/add_norm/add_norm.h"
 #include "ops/argmax/argmax.h"
 #include "ops/attention/attention.h"
 #include "ops/draft/draft.h"
 #include "ops/embedding/embedding.h"
 #include "ops/gathered_linear/gathered_linear.h"
 #include "ops/linear_add_norm/linear_add_norm.h"
-#include "ops/q_project/q_project.h"
+#include "ops/linear_top_k/linear_top_k.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "ops/row_product.h"
 #include "ops/sample/sample.h"
 #include "ops/scatter/scatter.h"
 #include "ops/top_k/top_k.h"
@@ -62,48 +65,69 @@ Result<void> Drafting::linear(gpu::CommandList& commands, std::string_view tenso
 Result<void> Drafting::linear_add_norm(gpu::CommandList& commands, std::string_view tensor,
                                        gpu::View x, gpu::View weight, gpu::View scalar,
                                        gpu::View next) {
-  return ops::record(
-      commands, ops::LinearAddNorm{.weights = weights_.matrix(fmt::format("assistant.{}", tensor)),
-                                   .epsilon = static_cast<float>(assistant_.text.rms_norm_epsilon),
-                                   .step = step(0),
-                                   .x = x,
-                                   .weight = weight,
-                                   .scalar = scalar,
-                                   .h = view("h"),
-                                   .next_weight = next,
-                                   .y = view("normed"),
-                                   .max_rows = 1});
+  const ops::Matrix& weights = weights_.matrix(fmt::format("assistant.{}", tensor));
+  const auto epsilon = static_cast<float>(assistant_.text.rms_norm_epsilon);
+  if (ops::pays_in_one_workgroup(weights)) {
+    return ops::record(commands, ops::LinearAddNorm{.weights = weights,
+                                                    .epsilon = epsilon,
+                                                    .step = step(0),
+                                                    .x = x,
+                                                    .weight = weight,
+                                                    .scalar = scalar,
+                                                    .h = view("h"),
+                                                    .next_weight = next,
+                                                    .y = view("normed"),
+                                                    .max_rows = 1});
+  }
+  const uint32_t columns = assistant_.text.hidden;
+  TRY(linear(commands, tensor, ops::Epilogue::none, x, weight ? view("delta") : view("h")));
+  if (!weight) {
+    return ops::record(commands, ops::RmsNorm{.columns = columns,
+                                              .epsilon = epsilon,
+                                              .step = step(0),
+                                              .x = view("h"),
+                                              .weight = next,
+                                              .y = view("normed"),
+                                              .max_rows = 1});
+  }
+  return ops::record(commands, ops::AddNorm{.columns = columns,
+                                            .epsilon = epsilon,
+                                            .step = step(0),
+                                            .x = view("delta"),
+                                            .weight = weight,
+                                            .scalar = scalar,
+                                            .earlier = {},
+                                            .earlier_weight = {},
+                                            .h = view("h"),
+                                            .next_weight = next,
+                                            .y = view("normed"),
+                                            .max_rows = 1});
 }
 
 Result<gpu::CommandList> Drafting::drafts(bool sampled) {
   gpu::CommandList commands(device_);
-  TRY(ops::record(commands, ops::DraftSteps{.drafts = plan_.capacity.drafts,
-                                            .context = plan_.capacity.context,
-                                            .step = sequence("step"),
-                                            .draft_steps = sequence("draft_steps")}));
   for (uint32_t draft = 0; draft < plan_.capacity.drafts; ++draft) {
-    TRY(input(commands, draft));
+    if (draft > 0) TRY(input(commands, draft));
+    TRY(linear_add_norm(commands, "pre_projection", sequence("draft_input"), {}, {},
+                        vector(0, "attention_norm")));
     for (uint32_t i = 0; i < assistant_.text.layers.size(); ++i) TRY(layer(commands, i));
     TRY(assistant_.ordered ? ordered_head(commands, draft, sampled)
                            : plain_head(commands, draft, sampled));
-    TRY(take(commands, draft));
-    if (draft + 1 == plan_.capacity.drafts) break;
-    TRY(linear(commands, "post_projection", ops::Epilogue::none, view("normed"), hidden()));
   }
   return commands;
 }
 
-// The embedding of the token before the draft, beside the hidden state that is there already.
+// The embedding of the draft before, and the assistant's own hidden state.
 Result<void> Drafting::input(gpu::CommandList& commands, uint32_t draft) {
-  TRY(ops::record(commands, ops::Embedding{.table = weights_.matrix("embedding"),
-                                           .columns = target_.hidden,
-                                           .scale = std::sqrt(static_cast<float>(target_.hidden)),
-                                           .step = step(draft),
-                                           .timeline = sequence("timeline"),
-                                           .y = embedded(),
-                                           .max_rows = 1}));
-  return linear_add_norm(commands, "pre_projection", sequence("draft_input"), {}, {},
-                         vector(0, "attention_norm"));
+  TRY(linear(commands, "post_projection", ops::Epilogue::none, view("normed"), hidden()));
+  return ops::record(commands,
+                     ops::Embedding{.table = weights_.matrix("embedding"),
+                                    .columns = target_.hidden,
+                                    .scale = std::sqrt(static_cast<float>(target_.hidden)),
+                                    .step = step(draft),
+                                    .timeline = sequence("timeline"),
+                                    .y = embedded(),
+                                    .max_rows = 1});
 }
 
 Result<void> Drafting::layer(gpu::CommandList& commands, uint32_t layer) {
@@ -126,53 +150,61 @@ Result<void> Drafting::attention(gpu::CommandList& commands, uint32_t layer) {
   const spec::Layer& shape = text.layers[layer];
   const uint32_t donor = target_.donor(shape.kind).value();
   const std::string angles = fmt::format("angles.{}", angles_of(plan_, shape));
-  TRY(ops::record(commands, ops::QProject{.weights = weights_.matrix(
-                                              fmt::format("assistant.layers.{}.qkv", layer)),
-                                          .head_dim = shape.head_dim,
-                                          .rotated_pairs = shape.rope.rotated_pairs,
-                                          .epsilon = static_cast<float>(text.rms_norm_epsilon),
-                                          .step = step(0),
-                                          .x = view("normed"),
-                                          .q_norm = vector(layer, "q_norm"),
-                                          .angles = scratch_.find(angles)->second.view(),
-                                          .q = view("q"),
-                                          .max_rows = 1}));
+  TRY(linear(commands, fmt::format("layers.{}.qkv", layer), ops::Epilogue::none, view("normed"),
+             view("q")));
   const ops::KvCache kv = {plan_.capacity.kv,
                            kv_slots(target_, target_.layers[donor], plan_.capacity),
                            sequence(fmt::format("layers.{}.keys", donor)),
                            sequence(fmt::format("layers.{}.values", donor))};
-  // A window is short enough for one workgroup, which saves the combine.
-  const bool sliding = shape.kind == spec::LayerKind::sliding;
   return ops::record(
       commands,
       ops::Attention{.heads = text.heads,
                      .kv_heads = shape.kv_heads,
                      .head_dim = shape.head_dim,
-                     .window = sliding ? text.window + 1 : 0,
+                     .window = shape.kind == spec::LayerKind::sliding ? text.window + 1 : 0,
                      .lag = 1,
                      .positions = plan_.capacity.context,
-                     .route = sliding ? ops::AttentionRoute::whole : ops::AttentionRoute::split,
+                     .route = ops::AttentionRoute::split,
                      .step = step(0),
                      .q = view("q"),
+                     .rope = ops::QueryRope{.rotated_pairs = shape.rope.rotated_pairs,
+                                            .epsilon = static_cast<float>(text.rms_norm_epsilon),
+                                            .q_norm = vector(layer, "q_norm"),
+                                            .angles = scratch_.find(angles)->second.view()},
                      .kv = kv,
-                     .partials = sliding ? gpu::View{} : view("attention_partials"),
+                     .partials = view("attention_partials"),
                      .y = view("attended"),
                      .max_rows = 1});
+}
+
+Result<void> Drafting::likely_centroids(gpu::CommandList& commands) {
+  const auto& [centroids, top_k] = *assistant_.ordered;
+  const ops::Matrix& weights = weights_.matrix("assistant.centroids");
+  if (ops::pays_in_one_workgroup(weights)) {
+    return ops::record(commands, ops::LinearTopK{.weights = weights,
+                                                 .k = top_k,
+                                                 .step = step(0),
+                                                 .x = view("normed"),
+                                                 .values = view("top_values"),
+                                                 .indices = view("top"),
+                                                 .max_rows = 1});
+  }
+  TRY(linear(commands, "centroids", ops::Epilogue::none, view("normed"), view("centroids")));
+  return ops::record(commands, ops::TopK{.columns = centroids,
+                                         .k = top_k,
+                                         .step = step(0),
+                                         .x = view("centroids"),
+                                         .partials = view("top_partials"),
+                                         .values = view("top_values"),
+                                         .indices = view("top"),
+                                         .max_rows = 1});
 }
 
 // Scores the tokens of the most likely centroids.
 Result<void> Drafting::ordered_head(gpu::CommandList& commands, uint32_t draft, bool sampled) {
   const auto& [centroids, top_k] = *assistant_.ordered;
   const uint32_t group = assistant_.text.vocabulary / centroids;
-  TRY(linear(commands, "centroids", ops::Epilogue::none, view("normed"), view("centroids")));
-  TRY(ops::record(commands, ops::TopK{.columns = centroids,
-                                      .k = top_k,
-                                      .step = step(0),
-                                      .x = view("centroids"),
-                                      .partials = view("top_partials"),
-                                      .values = view("top_values"),
-                                      .indices = view("top"),
-                                      .max_rows = 1}));
+  TRY(likely_centroids(commands));
   TRY(ops::record(commands, ops::GatheredLinear{
                                 .weights = weights_.matrix("assistant.embedding"),
                                 .groups = centroids,
@@ -185,7 +217,7 @@ Result<void> Drafting::ordered_head(gpu::CommandList& commands, uint32_t draft, 
                                 .ordering = weights_.vector("assistant.token_ordering"),
                                 .y = view("scores"),
                                 .rows = view("scored")}));
-  if (!sampled) return argmax(commands, draft, top_k * group, view("scores"), view("scored"));
+  if (!sampled) return take(commands, draft, top_k * group, view("scored"), view("scores"));
   TRY(ops::record(commands, ops::Scatter{.count = top_k * group,
                                          .columns = assistant_.text.vocabulary,
                                          .unique = true,  // the ordering is a permutation
@@ -201,44 +233,43 @@ Result<void> Drafting::plain_head(gpu::CommandList& commands, uint32_t draft, bo
   const auto epilogue = assistant_.text.softcap ? ops::Epilogue::softcap : ops::Epilogue::none;
   TRY(linear(commands, "embedding", epilogue, view("normed"), view("logits")));
   if (sampled) return sample(commands, draft);
-  return argmax(commands, draft, assistant_.text.vocabulary, view("logits"), {});
-}
-
-Result<void> Drafting::argmax(gpu::CommandList& commands, uint32_t draft, uint32_t columns,
-                              gpu::View logits, gpu::View tokens) {
-  return ops::record(commands, ops::Argmax{.columns = columns,
-                                           .step = step(draft),
-                                           .logits = logits,
-                                           .tokens = tokens,
-                                           .partials = view("argmax_partials"),
-                                           .index = view("token"),
-                                           .max_rows = 1});
+  TRY(ops::record(commands, ops::Argmax{.columns = assistant_.text.vocabulary,
+                                        .step = step(draft),
+                                        .logits = view("logits"),
+                                        .partials = view("argmax_partials"),
+                                        .index = view("token"),
+                                        .max_rows = 1}));
+  return take(commands, draft, 1, view("token"), {});
 }
 
 // With the options and the noise of the target's own choice at this position.
 Result<void> Drafting::sample(gpu::CommandList& commands, uint32_t draft) {
-  return ops::record(commands, ops::Sample{.columns = assistant_.text.vocabulary,
-                                           .context = plan_.capacity.context,
-                                           .step = step(draft),
-                                           .logits = view("logits"),
-                                           .timeline = sequence("timeline"),
-                                           .settings = sequence("sample_settings"),
-                                           .biases = sequence("biases"),
-                                           .keys = row("sample_keys"),
-                                           .state = row("sample_state"),
-                                           .partials = row("sample_partials"),
-                                           .index = view("token"),
-                                           .max_rows = 1});
+  TRY(ops::record(commands, ops::Sample{.columns = assistant_.text.vocabulary,
+                                        .context = plan_.capacity.context,
+                                        .step = step(draft),
+                                        .logits = view("logits"),
+                                        .timeline = sequence("timeline"),
+                                        .settings = sequence("sample_settings"),
+                                        .biases = sequence("biases"),
+                                        .keys = row("sample_keys"),
+                                        .state = row("sample_state"),
+                                        .partials = row("sample_partials"),
+                                        .index = view("token"),
+                                        .max_rows = 1}));
+  return take(commands, draft, 1, view("token"), {});
 }
 
-Result<void> Drafting::take(gpu::CommandList& commands, uint32_t draft) {
+Result<void> Drafting::take(gpu::CommandList& commands, uint32_t draft, uint32_t scored,
+                            gpu::View tokens, gpu::View scores) {
   return ops::record(
       commands, ops::Draft{.drafts = plan_.capacity.drafts,
                            .index = draft,
                            .context = plan_.capacity.context,
                            .step = sequence("step"),
                            .draft_steps = sequence("draft_steps"),
-                           .token = view("token"),
+                           .scored = scored,
+                           .tokens = tokens,
+                           .scores = scores,
                            .script = plan_.capacity.scripted ? sequence("script") : gpu::View{},
                            .stop_ids = sequence("stop_ids"),
                            .timeline = sequence("timeline")});

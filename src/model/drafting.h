@@ -27,15 +27,17 @@ class Drafting {
   Result<gpu::CommandList> drafts(bool sampled);
 
  private:
+  // Of a draft after the first; the first begins with what the round before left.
   Result<void> input(gpu::CommandList& commands, uint32_t draft);
   Result<void> layer(gpu::CommandList& commands, uint32_t layer);
   Result<void> attention(gpu::CommandList& commands, uint32_t layer);
+  Result<void> likely_centroids(gpu::CommandList& commands);
+  // The heads choose a draft and take it.
   Result<void> ordered_head(gpu::CommandList& commands, uint32_t draft, bool sampled);
   Result<void> plain_head(gpu::CommandList& commands, uint32_t draft, bool sampled);
-  Result<void> argmax(gpu::CommandList& commands, uint32_t draft, uint32_t columns,
-                      gpu::View logits, gpu::View tokens);
   Result<void> sample(gpu::CommandList& commands, uint32_t draft);
-  Result<void> take(gpu::CommandList& commands, uint32_t draft);
+  Result<void> take(gpu::CommandList& commands, uint32_t draft, uint32_t scored, gpu::View tokens,
+                    gpu::View scores);
 
   Result<void> linear(gpu::CommandList& commands, std::string_view tensor, ops::Epilogue epilogue,
                       gpu::View x, gpu::View y);

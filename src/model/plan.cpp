@@ -94,15 +94,15 @@ void plan_draft(const spec::AssistantConfig& assistant, Plan& plan) {
       largest(text, layers, [](const spec::Layer& layer) { return layer.intermediate; });
   buffers.push_back({"draft.h", uint64_t{text.hidden} * 4});
   buffers.push_back({"draft.normed", uint64_t{text.hidden} * 4});
+  buffers.push_back({"draft.delta", uint64_t{text.hidden} * 4});
   buffers.push_back({"draft.q", q_width * 4});
   buffers.push_back({"draft.attended", q_width * 4});
   buffers.push_back({"draft.mlp", mlp_width * 4});
   buffers.push_back(
       {"draft.attention_partials", partials_bytes(text, plan.capacity.context, 1, 1)});
-  uint32_t scored = text.vocabulary;
   if (assistant.ordered) {
     const auto& [centroids, top_k] = *assistant.ordered;
-    scored = top_k * (text.vocabulary / centroids);
+    const uint32_t scored = top_k * (text.vocabulary / centroids);
     buffers.push_back({"draft.centroids", uint64_t{centroids} * 4});
     buffers.push_back({"draft.top_values", uint64_t{top_k} * 4});
     buffers.push_back({"draft.top", uint64_t{top_k} * 4});
@@ -112,7 +112,7 @@ void plan_draft(const spec::AssistantConfig& assistant, Plan& plan) {
     buffers.push_back({"draft.top_partials", std::max<uint64_t>(ops::top_k_partials_bytes(op), 4)});
   }
   buffers.push_back({"draft.logits", uint64_t{text.vocabulary} * 4});
-  buffers.push_back({"draft.argmax_partials", ops::argmax_partials_bytes(scored, 1)});
+  buffers.push_back({"draft.argmax_partials", ops::argmax_partials_bytes(text.vocabulary, 1)});
   buffers.push_back({"draft.token", 4});
 }
 

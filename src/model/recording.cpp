@@ -7,6 +7,7 @@
 #include "ops/accept/accept.h"
 #include "ops/add_norm/add_norm.h"
 #include "ops/argmax/argmax.h"
+#include "ops/draft/draft.h"
 #include "ops/embedding/embedding.h"
 #include "ops/per_layer_gate/per_layer_gate.h"
 #include "ops/per_layer_input/per_layer_input.h"
@@ -337,16 +338,18 @@ Result<gpu::CommandList> Recording::next_token(const RowSet& rows, bool sampled)
                                         .timeline = sequence_.find("timeline")->second.view(),
                                         .record = sequence_.find("record")->second.view()}));
   if (plan_.capacity.drafts == 0) return commands;
-  const uint64_t bytes = uint64_t{config_.hidden} * sizeof(float);
   TRY(ops::record(commands,
-                  ops::Slice{.x_stride = config_.hidden,
-                             .columns = config_.hidden,
-                             .rows = ops::SliceRows::accepted,
-                             .step = step(rows),
-                             .x = view(rows, "normed"),
-                             .y = sequence_.find("draft_input")->second.view().part(bytes, bytes),
-                             .x_in_lanes = in_lanes(rows),
-                             .max_rows = rows.max_rows}));
+                  ops::DraftInput{.drafts = plan_.capacity.drafts,
+                                  .context = plan_.capacity.context,
+                                  .table = weights_.matrix("embedding"),
+                                  .scale = std::sqrt(static_cast<float>(config_.hidden)),
+                                  .step = step(rows),
+                                  .timeline = sequence_.find("timeline")->second.view(),
+                                  .x = view(rows, "normed"),
+                                  .x_in_lanes = in_lanes(rows),
+                                  .y = sequence_.find("draft_input")->second.view(),
+                                  .draft_steps = sequence_.find("draft_steps")->second.view(),
+                                  .max_rows = rows.max_rows}));
   return commands;
 }
 

@@ -41,7 +41,8 @@ class Recording {
   // h and normed of the last row of `from` to the single row of `to`.
   Result<gpu::CommandList> last_row(const RowSet& from, const RowSet& to);
   // The logits of each row to a token, the largest or a sampled one; the drafts among the rows
-  // accepted, and the step moved on. Where there is an assistant, its input gets the hidden state.
+  // accepted, and the step moved on. Where there is an assistant, its drafts get what they begin
+  // with.
   Result<gpu::CommandList> next_token(const RowSet& rows, bool sampled);
 
   gpu::View view(const RowSet& rows, std::string_view buffer) const;

@@ -267,7 +267,7 @@ Result<void> ReferenceSequence::draft() {
         sampled ? ops::sample_reference(request_.sampling, request_.biases,
                                         std::span(timeline_).first(position + k + 1), draft.logits)
                 : draft.token;
-    ops::draft_reference(k, token, script_, request_.stop_ids, step_, steps, timeline_);
+    ops::draft_reference(k, {&token, 1}, {}, script_, request_.stop_ids, step_, steps, timeline_);
     hidden = draft.hidden;
   }
   return {};

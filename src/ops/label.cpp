@@ -76,15 +76,23 @@ constexpr Shape shapes[] = {
     {"embedding",
      [](const Constants& c) { return fmt::format("{} {}x{}", c.type(), c["ROWS"], c["COLUMNS"]); }},
 #ifndef TANDEM_PLAIN  // the browser's plain module has no operators of drafts
+    {"draft_input",
+     [](const Constants& c) { return fmt::format("{} {}x{}", c.type(), c["ROWS"], c["COLUMNS"]); }},
+    {"linear_top_k",
+     [](const Constants& c) {
+       return fmt::format("{} {}x{} k={} lanes={}", c.type(), c["ROWS"], c["COLUMNS"], c["K"],
+                          c["LANES"]);
+     }},
+    {"top_k", [](const Constants& c) { return fmt::format("{} k={}", c["COLUMNS"], c["K"]); }},
+    {"draft", [](const Constants& c) { return fmt::format("{} of {}", c["INDEX"], c["SCORED"]); }},
+    {"gathered_linear",
+     [](const Constants& c) {
+       return fmt::format("{} {} of {}x{}", c.type(), c["OUTPUTS"], c["ROWS"], c["COLUMNS"]);
+     }},
     {"linear_add_norm",
      [](const Constants& c) {
        return fmt::format("{} {}x{}{}{} lanes={}", c.type(), c["HIDDEN"], c["COLUMNS"],
                           c["ADD"] != 0 ? " add" : "", c["SCALED"] != 0 ? " scaled" : "",
-                          c["LANES"]);
-     }},
-    {"q_project",
-     [](const Constants& c) {
-       return fmt::format("{} {}x{}x{} lanes={}", c.type(), c["HEADS"], c["HEAD_DIM"], c["COLUMNS"],
                           c["LANES"]);
      }},
 #endif

@@ -54,6 +54,12 @@ uint32_t row_product_lanes(uint32_t rows, uint32_t columns, const gpu::AdapterIn
   return std::min({busy, 32u, std::bit_floor(columns / spec::block_columns)});
 }
 
+bool pays_in_one_workgroup(const Matrix& weights) {
+  constexpr uint64_t most_weights = 70'000;  // measured on an H200 (docs/operators.md)
+  return uint64_t{weights.rows} * weights.columns <= most_weights &&
+         check_row_product("", weights, weights.rows, 4, 0).has_value();
+}
+
 uint64_t weight_bytes(const Matrix& weights) {
   uint64_t bytes = 0;
   for (const spec::PlaneLayout& plane : spec::planes(weights.type, weights.columns)) {

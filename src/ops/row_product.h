@@ -19,6 +19,10 @@ uint32_t row_product_lanes(uint32_t rows, uint32_t columns, const gpu::AdapterIn
 // Refuses weights that are not whole blocks of 32 columns in one part.
 Result<void> check_one_part(std::string_view op, const Matrix& weights);
 
+// Whether one workgroup computes a whole product, which the kernel can, and what follows faster
+// than many with another dispatch after it.
+bool pays_in_one_workgroup(const Matrix& weights);
+
 uint64_t weight_bytes(const Matrix& weights);
 
 }  // namespace tandem::ops

@@ -1,6 +1,6 @@
-// The product of one row of x with a few weight rows by one workgroup, and the norm of what it
-// leaves, for kernels that include this and weight_units.wgsl: they declare
-//   override COLUMNS, LANES and EPSILON; x: array<vec4<f32>> of rows of COLUMNS.
+// The product of one row of x with a few weight rows by one workgroup, for kernels that include this
+// and weight_units.wgsl: they declare
+//   override COLUMNS and LANES; x: array<vec4<f32>> of rows of COLUMNS.
 // The LANES invocations of four weight rows take their units of 32 columns in turn, each summing in
 // f32; a tree in workgroup memory adds the lanes up. x goes through workgroup memory in tiles of 2048
 // columns. Nothing of this order depends on the rows beside. 16 KiB of workgroup memory.
@@ -77,21 +77,4 @@ fn multiply(x_row: u32, first_row: u32, rows: u32, local: u32) {
     }
   }
   workgroupBarrier();
-}
-
-// 1 / sqrt(mean of squares + EPSILON) of a row of `count` elements, of which each invocation has four
-// or zeros.
-fn norm_scale(value: vec4<f32>, count: u32, local: u32) -> f32 {
-  sums[local] = value * value;
-  workgroupBarrier();
-  for (var half = invocations / 2u; half > 0u; half /= 2u) {
-    if (local < half) {
-      sums[local] += sums[local + half];
-    }
-    workgroupBarrier();
-  }
-  let sum = (sums[0].x + sums[0].y) + (sums[0].z + sums[0].w);
-  // All have read it before any of them writes its next value.
-  workgroupBarrier();
-  return inverseSqrt(sum / f32(count) + EPSILON);
 }

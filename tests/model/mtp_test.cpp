@@ -421,7 +421,8 @@ TEST(MtpRoutes, ARoundTakesFewDispatchesMoreThanADecode) {
   for (const gpu::CommandList* list : (*without)->method("decode"))
     decode += list->dispatch_count();
   EXPECT_LE(decode, 115u);
-  EXPECT_LE(dispatches("k2_round"), decode + 59);
+  // 1.5 times those of a decode.
+  EXPECT_LE(2 * dispatches("k2_round"), 3 * decode);
 }
 
 // The traces of transformers' own loop, round by round, in one submission each.

@@ -23,21 +23,17 @@ gpu::Device& device_of(bool subgroups) {
 class ArgmaxTiers : public ::testing::TestWithParam<bool> {
  protected:
   // The index of each of the first `rows` rows; what lies beyond must stay poison.
-  std::vector<uint32_t> argmax(uint32_t columns, uint32_t rows, const std::vector<float>& logits,
-                               const std::vector<uint32_t>& tokens = {}) {
+  std::vector<uint32_t> argmax(uint32_t columns, uint32_t rows, const std::vector<float>& logits) {
     gpu::Device& device = device_of(GetParam());
     const uint32_t max_rows = static_cast<uint32_t>(logits.size() / columns);
     const gpu::Buffer step = test::upload(std::vector{Step{.rows = rows}}, device);
     const gpu::Buffer input = test::upload(logits, device);
-    gpu::Buffer gathered;
-    if (!tokens.empty()) gathered = test::upload(tokens, device);
     const gpu::Buffer partials = test::poisoned(argmax_partials_bytes(columns, max_rows), device);
     const gpu::Buffer index = test::poisoned(max_rows * sizeof(uint32_t), device);
     gpu::CommandList commands(device);
     test::expect_success(record(commands, Argmax{.columns = columns,
                                                  .step = step.view(),
                                                  .logits = input.view(),
-                                                 .tokens = gathered.view(),
                                                  .partials = partials.view(),
                                                  .index = index.view(),
                                                  .max_rows = max_rows}));
@@ -106,47 +102,6 @@ TEST_P(ArgmaxTiers, OrdersValuesOfAllMagnitudes) {
     const uint32_t expected = count == 1 ? 0 : static_cast<uint32_t>(100 + 300 * (8 - count));
     EXPECT_EQ(argmax(3000, 1, logits), std::vector<uint32_t>{expected});
   }
-}
-
-TEST_P(ArgmaxTiers, OfGatheredLogitsTheLowestTokenWinsTies) {
-  // Few distinct values over several tiles, and tokens in no order, to 4096 * 64.
-  for (uint32_t columns : {1u, 512u, 4096u, 5000u}) {
-    constexpr uint32_t rows = 3;
-    std::vector<float> logits = test::random_floats(rows * columns, columns, 4);
-    for (float& logit : logits) logit = std::round(logit);
-    std::vector<uint32_t> tokens(rows * columns);
-    for (uint32_t i = 0; i < tokens.size(); ++i) tokens[i] = i * 2654435761u >> 14;
-    std::vector<uint32_t> expected(rows);
-    argmax_reference(columns, logits, expected, tokens);
-    EXPECT_EQ(argmax(columns, rows, logits, tokens), expected) << columns;
-  }
-}
-
-TEST_P(ArgmaxTiers, GatheredTokensCountOnlyWhereValuesTie) {
-  std::vector<float> logits(4096, -2.0f);
-  std::vector<uint32_t> tokens(4096, 0);
-  logits[3000] = logits[10] = 1.0f;
-  tokens[3000] = 7, tokens[10] = 260000;
-  EXPECT_EQ(argmax(4096, 1, logits, tokens), std::vector<uint32_t>{7});
-  logits[10] = 1.5f;
-  EXPECT_EQ(argmax(4096, 1, logits, tokens), std::vector<uint32_t>{260000});
-}
-
-TEST(Argmax, RefusesTokensThatDoNotCoverTheLogits) {
-  const gpu::Buffer step = test::upload(Step{.rows = 1}), logits = test::poisoned(400);
-  const gpu::Buffer tokens = test::poisoned(400), partials = test::poisoned(8);
-  const gpu::Buffer index = test::poisoned(4);
-  Argmax op = {.columns = 100,
-               .step = step.view(),
-               .logits = logits.view(),
-               .tokens = tokens.view(),
-               .partials = partials.view(),
-               .index = index.view(),
-               .max_rows = 1};
-  gpu::CommandList commands(test::test_device());
-  EXPECT_TRUE(record(commands, op));
-  op.tokens.bytes = 396;
-  EXPECT_FALSE(record(commands, op));
 }
 
 }  // namespace

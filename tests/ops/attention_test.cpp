@@ -242,14 +242,15 @@ TEST(Attention, ARowHasTheSameBitsWhateverRowsAreBesideIt) {
 // The assistant's queries: the row's own position has no KV (make_cache leaves NaN there), and a
 // window of W + 1 keys ends at the position before it.
 TEST(Attention, ALaggingRowSeesWhatTheRowBeforeItDoes) {
-  for (uint32_t window : {0u, 41u, 129u}) {
-    const Shape shape = {4, 1, 32, window, window == 0 ? 400 : window + 8, KvType::f16};
+  for (uint32_t window : {0u, 41u, 129u, 513u}) {
+    const Shape shape = {4, 1, 32, window, window == 0 ? 600 : window + 8, KvType::f16};
     for (AttentionRoute route : routes) {
-      for (uint32_t position : {1u, 2u, 40u, 41u, 42u, 64u, 65u, 129u, 130u, 131u, 192u, 320u}) {
+      for (uint32_t position : {1u, 2u, 40u, 41u, 42u, 64u, 65u, 129u, 130u, 131u, 192u, 320u, 512u,
+                                513u, 514u, 579u}) {
         const Cache cache = make_cache(shape, shape.begin(position - 1), position);
         const auto q = test::random_floats(shape.row_size(), position);
-        const auto lagging = OnGpu(route, shape, cache, 400, 1)(position, q);
-        EXPECT_TRUE(test::same_bits(lagging, OnGpu(route, shape, cache, 400)(position - 1, q)))
+        const auto lagging = OnGpu(route, shape, cache, 600, 1)(position, q);
+        EXPECT_TRUE(test::same_bits(lagging, OnGpu(route, shape, cache, 600)(position - 1, q)))
             << "window " << window << " at " << position << ", route " << int(route);
         std::vector<float> expected(q.size());
         Cache copy = cache;
@@ -321,11 +322,17 @@ TEST(Attention, TheLargestHeadsFitTheBaseLimits) {
 // As qkv_rope and attention one after the other.
 TEST(Attention, TurnsQueriesThatAreAsTheirProductLeavesThem) {
   struct Layer {
-    uint32_t heads, head_dim, pairs;
+    uint32_t heads, head_dim, pairs, window, lag;
   };
-  for (const auto& [heads, head_dim, pairs] : {Layer{4, 64, 32}, {8, 512, 64}, {2, 24, 5}}) {
+  for (const auto& [heads, head_dim, pairs, window, lag] : {Layer{4, 64, 32, 0, 0},
+                                                            {8, 512, 64, 0, 0},
+                                                            {2, 24, 5, 0, 0},
+                                                            {4, 64, 32, 41, 0},
+                                                            {4, 128, 32, 0, 1},
+                                                            {4, 256, 128, 513, 1},
+                                                            {4, 64, 32, 41, 1}}) {
     constexpr uint32_t position = 70, rows = 3, context = 80;
-    const Shape shape = {heads, 1, head_dim, 0, context, KvType::f16};
+    const Shape shape = {heads, 1, head_dim, window, context, KvType::f16};
     Cache cache = make_cache(shape, 0, context);
     const auto raw = test::random_floats(rows * shape.row_size(), 7, 3);
     const auto norm = test::random_floats(head_dim, 8, 0.3f);
@@ -334,13 +341,14 @@ TEST(Attention, TurnsQueriesThatAreAsTheirProductLeavesThem) {
     qkv_rope_reference(
         {.heads = heads, .head_dim = head_dim, .owns_kv = false, .epsilon = 1e-6, .rope = rope},
         position, rows, raw, norm, {}, q, {});
-    attention_reference(heads, 1, head_dim, 0, position, rows, q,
+    attention_reference(heads, 1, head_dim, window, position - lag, rows, q,
                         {shape.type, shape.slots, cache.keys, cache.values}, expected);
     const gpu::Buffer q_norm = test::upload(norm);
     const gpu::Buffer angles = test::upload(rope_angles(rope, head_dim, context));
-    OnGpu on_gpu(AttentionRoute::split, shape, cache, context, 0,
+    OnGpu on_gpu(AttentionRoute::split, shape, cache, context, lag,
                  QueryRope{pairs, 1e-6f, q_norm.view(), angles.view()});
-    EXPECT_TRUE(test::close(on_gpu(position, raw), expected, 5e-6)) << head_dim;
+    EXPECT_TRUE(test::close(on_gpu(position, raw), expected, 5e-6))
+        << head_dim << ", window " << window << ", lag " << lag;
   }
 }
 

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "ops/harness.h"
 #include "ops/untouched.h"
+#include "support/compare.h"
 #include "support/device.h"
 
 namespace tandem::ops {
@@ -22,6 +25,28 @@ struct State {
   std::vector<uint32_t> timeline;
 };
 
+// The target's embedding and a hidden state, for rounds of `max_rows` rows.
+struct Inputs {
+  static constexpr uint32_t vocabulary = 200, columns = 64, max_rows = 3;
+  test::TestMatrix table = test::random_matrix(spec::WeightType::q4_0, vocabulary, columns, 1);
+  std::vector<float> x = test::random_floats(max_rows * columns, 2);
+  test::GpuMatrix matrix = test::upload(table);
+  gpu::Buffer hidden = test::upload(x), y = test::poisoned(2 * columns * sizeof(float));
+
+  DraftInput op(uint32_t drafts, gpu::View step, gpu::View timeline, gpu::View draft_steps) const {
+    return {.drafts = drafts,
+            .context = context,
+            .table = matrix.matrix,
+            .scale = 8,
+            .step = step,
+            .timeline = timeline,
+            .x = hidden.view(),
+            .y = y.view(),
+            .draft_steps = draft_steps,
+            .max_rows = max_rows};
+  }
+};
+
 // The steps and the drafts chosen by tokens[k], in one submission each as in a round.
 State on_gpu(const Step& before, const std::vector<uint32_t>& tokens,
              const std::vector<uint32_t>& script) {
@@ -33,8 +58,9 @@ State on_gpu(const Step& before, const std::vector<uint32_t>& tokens,
   gpu::Buffer scripted;
   if (!script.empty()) scripted = test::upload(script);
   gpu::CommandList commands(test::test_device());
+  const Inputs inputs;
   test::expect_success(
-      record(commands, DraftSteps{drafts, context, step.view(), draft_steps.view()}));
+      record(commands, inputs.op(drafts, step.view(), timeline.view(), draft_steps.view())));
   std::vector<gpu::Buffer> chosen;
   for (uint32_t k = 0; k < drafts; ++k) {
     chosen.push_back(test::upload(std::vector{tokens[k]}));
@@ -43,7 +69,8 @@ State on_gpu(const Step& before, const std::vector<uint32_t>& tokens,
                                                 .context = context,
                                                 .step = step.view(),
                                                 .draft_steps = draft_steps.view(),
-                                                .token = chosen.back().view(),
+                                                .tokens = chosen.back().view(),
+                                                .scores = {},
                                                 .script = scripted.view(),
                                                 .stop_ids = stops.view(),
                                                 .timeline = timeline.view()}));
@@ -64,7 +91,8 @@ State on_host(const Step& before, const std::vector<uint32_t>& tokens,
                  std::vector<uint32_t>(context + 1, test::poison_bits)};
   draft_steps_reference(context, state.step, state.draft_steps);
   for (uint32_t k = 0; k < tokens.size(); ++k) {
-    draft_reference(k, tokens[k], script, stop_ids, state.step, state.draft_steps, state.timeline);
+    draft_reference(k, {&tokens[k], 1}, {}, script, stop_ids, state.step, state.draft_steps,
+                    state.timeline);
   }
   return state;
 }
@@ -216,23 +244,163 @@ TEST(Draft, DraftsLieBehindTheNewestTokenAndEndAtAStop) {
   }
 }
 
+TEST(Draft, BeginsWithTheNewestTokensEmbeddingBesideTheHiddenStateBeforeIt) {
+  const Inputs inputs;
+  constexpr uint32_t columns = Inputs::columns;
+  std::vector<uint32_t> timeline(context + 1);
+  for (uint32_t i = 0; i <= context; ++i) timeline[i] = 12 * i + 1;
+  const gpu::Buffer ids = test::upload(timeline), draft_steps = test::poisoned(draft_step_bytes);
+  const gpu::Buffer in_lanes = test::upload(test::in_lane_order(inputs.x, columns));
+  for (const bool lanes : {false, true}) {
+    for (const auto& [position, accepted] : {std::pair{0u, 0u}, {3u, 1u}, {15u, 2u}, {16u, 9u}}) {
+      const gpu::Buffer step =
+          test::upload(Step{.position = position, .rows = 1, .accepted = accepted});
+      DraftInput op = inputs.op(1, step.view(), ids.view(), draft_steps.view());
+      if (lanes) op.x = in_lanes.view(), op.x_in_lanes = true;
+      gpu::CommandList commands(test::test_device());
+      test::expect_success(record(commands, op));
+      test::run(commands);
+      std::vector<float> expected(columns);
+      dequantize_row(inputs.table.host(), timeline[position], expected);
+      for (float& value : expected) value *= op.scale;
+      // Beyond x no row can have been accepted.
+      const auto row = inputs.x.begin() + std::min(accepted, Inputs::max_rows - 1) * columns;
+      expected.insert(expected.end(), row, row + columns);
+      EXPECT_TRUE(test::same_bits(test::download(inputs.y.view()), expected))
+          << position << ", row " << accepted << ", lanes " << lanes;
+    }
+  }
+}
+
+// A table in parts: each writes what it owns.
+TEST(Draft, TheTokenMayLieInAnyPart) {
+  const Inputs inputs;
+  constexpr uint32_t columns = Inputs::columns;
+  const test::GpuMatrix split = test::upload(inputs.table, 128);
+  for (const uint32_t token : {5u, 127u, 128u, 199u}) {
+    const gpu::Buffer ids = test::upload(std::vector(context + 1, token));
+    const gpu::Buffer step = test::upload(Step{.position = 2, .rows = 1});
+    const gpu::Buffer draft_steps = test::poisoned(draft_step_bytes);
+    DraftInput op = inputs.op(1, step.view(), ids.view(), draft_steps.view());
+    op.table = split.matrix;
+    gpu::CommandList commands(test::test_device());
+    test::expect_success(record(commands, op));
+    EXPECT_EQ(commands.dispatch_count(), 2u);
+    test::run(commands);
+    std::vector<float> expected(columns);
+    dequantize_row(inputs.table.host(), token, expected);
+    for (float& value : expected) value *= op.scale;
+    expected.insert(expected.end(), inputs.x.begin(), inputs.x.begin() + columns);
+    EXPECT_TRUE(test::same_bits(test::download(inputs.y.view()), expected)) << token;
+  }
+}
+
+// Draft 0 chosen by scores, on the GPU.
+uint32_t best_on_gpu(const std::vector<float>& scores, const std::vector<uint32_t>& tokens) {
+  const gpu::Buffer step = test::upload(Step{.position = 2, .rows = 1, .remaining = 9});
+  const gpu::Buffer draft_steps = test::poisoned(draft_step_bytes);
+  const gpu::Buffer timeline = test::poisoned((context + 1) * 4),
+                    stops = test::upload(std::vector{0u});
+  const gpu::Buffer ids = test::upload(tokens), values = test::upload(scores);
+  gpu::CommandList commands(test::test_device());
+  const Inputs inputs;
+  test::expect_success(
+      record(commands, inputs.op(1, step.view(), timeline.view(), draft_steps.view())));
+  test::expect_success(record(commands, Draft{.drafts = 1,
+                                              .context = context,
+                                              .step = step.view(),
+                                              .draft_steps = draft_steps.view(),
+                                              .scored = static_cast<uint32_t>(scores.size()),
+                                              .tokens = ids.view(),
+                                              .scores = values.view(),
+                                              .script = {},
+                                              .stop_ids = stops.view(),
+                                              .timeline = timeline.view()}));
+  test::run(commands);
+  return test::download_as<uint32_t>(timeline.view())[3];
+}
+
+uint32_t best_on_host(const std::vector<float>& scores, const std::vector<uint32_t>& tokens) {
+  Step step{.position = 2, .rows = 1, .remaining = 9};
+  std::vector<Step> draft_steps(1);
+  std::vector<uint32_t> timeline(context + 1);
+  draft_steps_reference(context, step, draft_steps);
+  draft_reference(0, tokens, scores, {}, {}, step, draft_steps, timeline);
+  return timeline[3];
+}
+
+TEST(Draft, TakesTheTokenOfTheLargestScoreAndOfEqualsTheLowest) {
+  // Few distinct values, and tokens in no order, to 262144.
+  for (uint32_t count : {1u, 2u, 255u, 256u, 257u, 512u, 4096u, 5000u}) {
+    std::vector<float> scores = test::random_floats(count, count, 4);
+    for (float& score : scores) score = std::round(score);
+    std::vector<uint32_t> tokens(count);
+    for (uint32_t i = 0; i < count; ++i) tokens[i] = i * 2654435761u >> 14;
+    uint32_t expected = UINT32_MAX;
+    const float largest = *std::max_element(scores.begin(), scores.end());
+    for (uint32_t i = 0; i < count; ++i) {
+      if (scores[i] == largest) expected = std::min(expected, tokens[i]);
+    }
+    EXPECT_EQ(best_on_gpu(scores, tokens), expected) << count;
+    EXPECT_EQ(best_on_host(scores, tokens), expected) << count;
+  }
+}
+
+TEST(Draft, TokensCountOnlyWhereScoresAreEqual) {
+  std::vector<float> scores(4096, -2.0f);
+  std::vector<uint32_t> tokens(4096, 0);
+  scores[3000] = scores[10] = 1.0f;
+  tokens[3000] = 7, tokens[10] = 260000;
+  EXPECT_EQ(best_on_gpu(scores, tokens), 7u);
+  scores[10] = 1.5f;
+  EXPECT_EQ(best_on_gpu(scores, tokens), 260000u);
+  scores[10] = -0.0f, scores[3000] = 0.0f;
+  EXPECT_EQ(best_on_gpu(scores, tokens), 7u);
+}
+
+TEST(Draft, OrdersScoresOfAllMagnitudes) {
+  const std::vector<float> ascending = {-3e38f, -1.5f, -1.25f, -1e-30f, 1e-30f, 1.25f, 3e38f};
+  std::vector<float> scores(600, ascending[0]);
+  std::vector<uint32_t> tokens(600);
+  for (uint32_t i = 0; i < 600; ++i) tokens[i] = 1000 - i;
+  for (size_t i = 1; i < ascending.size(); ++i) {
+    scores[90 * i] = ascending[i];
+    EXPECT_EQ(best_on_gpu(scores, tokens), tokens[90 * i]) << ascending[i];
+  }
+}
+
 TEST(Draft, RefusesWhatItsKernelsCannotCompute) {
   const gpu::Buffer step = test::upload(Step{.rows = 3});
-  const gpu::Buffer steps = test::poisoned(2 * draft_step_bytes), token = test::poisoned(4);
+  const gpu::Buffer steps = test::poisoned(2 * draft_step_bytes), tokens = test::poisoned(12);
+  const gpu::Buffer scores = test::poisoned(12);
   const gpu::Buffer stops = test::upload(std::vector{0u});
   const gpu::Buffer timeline = test::poisoned((context + 1) * 4);
   const gpu::Buffer script = test::poisoned((context + 1) * 4);
   gpu::CommandList commands(test::test_device());
-  EXPECT_TRUE(record(commands, DraftSteps{2, context, step.view(), steps.view()}));
-  EXPECT_FALSE(record(commands, DraftSteps{0, context, step.view(), steps.view()}));
-  EXPECT_FALSE(record(commands, DraftSteps{3, context, step.view(), steps.view()}));
-  EXPECT_FALSE(record(commands, DraftSteps{2, context, {}, steps.view()}));
+  const Inputs inputs;
+  const DraftInput good_input = inputs.op(2, step.view(), timeline.view(), steps.view());
+  EXPECT_TRUE(record(commands, good_input));
+  const auto refused_input = [&](auto change) {
+    DraftInput bad = good_input;
+    change(bad);
+    return !record(commands, bad);
+  };
+  EXPECT_TRUE(refused_input([](DraftInput& op) { op.drafts = 0; }));
+  EXPECT_TRUE(refused_input([](DraftInput& op) { op.drafts = 3; }));
+  EXPECT_TRUE(refused_input([](DraftInput& op) { op.step = {}; }));
+  EXPECT_TRUE(refused_input([](DraftInput& op) { op.context = context + 1; }));
+  EXPECT_TRUE(refused_input([](DraftInput& op) { op.max_rows = 4; }));
+  EXPECT_TRUE(refused_input([](DraftInput& op) { op.y.bytes -= 4; }));
+  EXPECT_TRUE(refused_input([](DraftInput& op) { op.table.columns = 48; }));
+  EXPECT_TRUE(refused_input([](DraftInput& op) { op.table.parts[0].rows = 201; }));
   const Draft good = {.drafts = 2,
                       .index = 1,
                       .context = context,
                       .step = step.view(),
                       .draft_steps = steps.view(),
-                      .token = token.view(),
+                      .scored = 3,
+                      .tokens = tokens.view(),
+                      .scores = scores.view(),
                       .script = script.view(),
                       .stop_ids = stops.view(),
                       .timeline = timeline.view()};
@@ -247,7 +415,11 @@ TEST(Draft, RefusesWhatItsKernelsCannotCompute) {
   EXPECT_TRUE(refused([](Draft& op) { op.context = context + 1; }));
   EXPECT_TRUE(refused([](Draft& op) { op.script.bytes -= 4; }));
   EXPECT_TRUE(refused([](Draft& op) { op.timeline.bytes -= 4; }));
-  EXPECT_TRUE(refused([](Draft& op) { op.token = {}; }));
+  EXPECT_TRUE(refused([](Draft& op) { op.tokens = {}; }));
+  EXPECT_TRUE(refused([](Draft& op) { op.scores = {}; }));
+  EXPECT_TRUE(refused([](Draft& op) { op.scored = 0; }));
+  EXPECT_TRUE(refused([](Draft& op) { op.scored = 4; }));
+  EXPECT_TRUE(refused([](Draft& op) { op.tokens.bytes = 8; }));
   EXPECT_TRUE(refused([](Draft& op) { op.stop_ids = {}; }));
 }
 

@@ -42,7 +42,7 @@ TEST_P(SliceCases, CopiesExactlyTheLiveRows) {
                                               .max_rows = c.max_rows}));
   for (uint32_t rows : c.rows) {
     const std::vector<uint32_t> poison(y_size, test::poison_bits);
-    const Step live = {.rows = rows, .accepted = 2};
+    const Step live = {.rows = rows};
     test::expect_success(test::test_device().write(y.view(), std::as_bytes(std::span(poison))));
     test::expect_success(
         test::test_device().write(step.view(), std::as_bytes(std::span(&live, 1))));
@@ -54,10 +54,9 @@ TEST_P(SliceCases, CopiesExactlyTheLiveRows) {
     if (rows > 0) {
       slice_reference(c.x_stride, c.first_column, c.columns, c.kind, live, x, expected);
       // The copy's definition, at its two ends.
-      const size_t first = c.kind == SliceRows::all ? 0 : c.kind == SliceRows::last ? rows - 1 : 2;
-      const size_t last = c.kind == SliceRows::accepted ? 2 : rows - 1;
+      const size_t first = c.kind == SliceRows::all ? 0 : rows - 1;
       EXPECT_EQ(expected.front(), x[first * c.x_stride + c.first_column]);
-      EXPECT_EQ(expected.back(), x[last * c.x_stride + c.first_column + c.columns - 1]);
+      EXPECT_EQ(expected.back(), x[(rows - 1) * c.x_stride + c.first_column + c.columns - 1]);
     }
     EXPECT_TRUE(test::same_bits(std::span(actual).first(expected.size()), expected)) << rows;
     EXPECT_TRUE(test::untouched(std::span(actual).subspan(expected.size()))) << rows;
@@ -79,25 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
              131073,
              {131073, 65535, 65536, 3, 65537, 1, 131071, 131073},
              "workgroups over 65535, folded and unfolded in turn"},
-        Case{3, 0, 2, SliceRows::last, 70000, {70000, 1, 65536}, "the last of many rows"},
-        Case{40, 8, 32, SliceRows::accepted, 3, {1, 3, 0, 2}, "the accepted row"}));
-
-// Beyond x no row can have been accepted: nothing outside x is read.
-TEST(Slice, AnAcceptedRowBeyondXIsItsLastRow) {
-  const auto x = test::random_floats(2 * 64, 1);
-  const gpu::Buffer step = test::upload(Step{.rows = 1, .accepted = 7});
-  const gpu::Buffer input = test::upload(x), y = test::poisoned(64 * 4);
-  gpu::CommandList commands(test::test_device());
-  test::expect_success(record(commands, Slice{.x_stride = 64,
-                                              .columns = 64,
-                                              .rows = SliceRows::accepted,
-                                              .step = step.view(),
-                                              .x = input.view(),
-                                              .y = y.view(),
-                                              .max_rows = 2}));
-  test::run(commands);
-  EXPECT_TRUE(test::same_bits(test::download(y.view()), std::span(x).subspan(64)));
-}
+        Case{3, 0, 2, SliceRows::last, 70000, {70000, 1, 65536}, "the last of many rows"}));
 
 TEST(Slice, RefusesColumnsOutsideTheRow) {
   gpu::Device& device = test::test_device();
@@ -123,14 +104,12 @@ TEST(Slice, RefusesColumnsOutsideTheRow) {
   EXPECT_FALSE(record(commands, bad));
 }
 
-TEST(Slice, TurnsLaneOrderEitherWay) {
+TEST(Slice, WritesLaneOrder) {
   constexpr uint32_t columns = 320, rows = 3;
   const auto x = test::random_floats(rows * columns, 1);
   const auto in_lanes = test::in_lane_order(x, columns);
-  const gpu::Buffer step = test::upload(Step{.rows = rows, .accepted = 1});
-  const gpu::Buffer plain = test::upload(x), permuted = test::upload(in_lanes);
+  const gpu::Buffer step = test::upload(Step{.rows = rows}), plain = test::upload(x);
   const gpu::Buffer to_lanes = test::poisoned(columns * sizeof(float));
-  const gpu::Buffer from_lanes = test::poisoned(columns * sizeof(float));
   Slice op{.x_stride = columns,
            .columns = columns,
            .rows = SliceRows::last,
@@ -141,13 +120,8 @@ TEST(Slice, TurnsLaneOrderEitherWay) {
            .max_rows = rows};
   gpu::CommandList commands(test::test_device());
   test::expect_success(record(commands, op));
-  op.rows = SliceRows::accepted, op.x = permuted.view(), op.y = from_lanes.view();
-  op.x_in_lanes = true, op.y_in_lanes = false;
-  test::expect_success(record(commands, op));
   test::run(commands, {.rows = rows});
   EXPECT_TRUE(test::same_bits(test::download(to_lanes.view()), std::span(in_lanes).last(columns)));
-  EXPECT_TRUE(
-      test::same_bits(test::download(from_lanes.view()), std::span(x).subspan(columns, columns)));
   op.columns = 64;  // a part of a row
   EXPECT_FALSE(record(commands, op));
 }

@@ -20,12 +20,9 @@ std::vector<Route> argmax_routes(const Argmax& op) {
   const uint32_t count = tiles(op.columns);
   std::vector<Route> routes = {
       {"argmax",
-       {{"COLUMNS", double(op.columns)},
-        {"TILE", double(tile_columns)},
-        {"GATHERED", op.tokens ? 1.0 : 0.0}},
+       {{"COLUMNS", double(op.columns)}, {"TILE", double(tile_columns)}},
        {.groups = count, .rows_per_group = 1},
-       gpu::Traffic{.per_row = (op.tokens ? 2 : 1) * op.columns * sizeof(float) +
-                               argmax_partials_bytes(op.columns, 1)}},
+       gpu::Traffic{.per_row = op.columns * sizeof(float) + argmax_partials_bytes(op.columns, 1)}},
   };
   if (count == 1) return routes;
   routes.push_back(
@@ -40,15 +37,13 @@ Result<void> record(gpu::CommandList& commands, const Argmax& op) {
   const uint64_t elements = uint64_t{op.max_rows} * op.columns;
   TRY(gpu::check_indexable(elements));
   TRY(check_size("argmax", "logits", op.logits, elements * sizeof(float)));
-  if (op.tokens) TRY(check_size("argmax", "tokens", op.tokens, elements * sizeof(uint32_t)));
   TRY(check_size("argmax", "partials", op.partials,
                  argmax_partials_bytes(op.columns, op.max_rows)));
   TRY(check_size("argmax", "index", op.index, op.max_rows * sizeof(uint32_t)));
   const std::vector<Route> routes = argmax_routes(op);
-  TRY(dispatch(
-      commands, routes[0],
-      {gpu::uniform(op.step), gpu::read(op.logits), gpu::read(op.tokens ? op.tokens : op.logits),
-       gpu::read_write(op.partials), gpu::read_write(op.index)}));
+  TRY(dispatch(commands, routes[0],
+               {gpu::uniform(op.step), gpu::read(op.logits), gpu::read_write(op.partials),
+                gpu::read_write(op.index)}));
   if (routes.size() == 1) return {};
   return dispatch(commands, routes[1],
                   {gpu::uniform(op.step), gpu::read(op.partials), gpu::read_write(op.index)});

@@ -1,12 +1,11 @@
 // First stage of the argmax: the best logit of each tile of TILE columns of a row; of equals, the
 // lowest index. A single tile is the whole row, and its best index the result.
-// Shapes: logits and, GATHERED, tokens [rows][COLUMNS], partials [rows][tiles] of (ordered value,
-// index), best_index [rows]. GATHERED tokens are the logits' indices; otherwise columns are, and any
-// view may stand in.
+// Shapes: logits [rows][COLUMNS], partials [rows][tiles] of (ordered value, index), best_index [rows].
 // One workgroup computes one tile of one row. Limits: any COLUMNS; logits are finite.
 // All comparisons are of integers, so the result does not depend on their order.
 
 //#include step.wgsl
+//#include ordered.wgsl
 
 //#if subgroups
 enable subgroups;
@@ -14,7 +13,6 @@ enable subgroups;
 
 override COLUMNS: u32;
 override TILE: u32;
-override GATHERED: bool;
 
 const INVOCATIONS = 256u;
 
@@ -22,21 +20,11 @@ override TILES = (COLUMNS + TILE - 1u) / TILE;
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;
-@group(0) @binding(2) var<storage, read> tokens: array<u32>;
-@group(0) @binding(3) var<storage, read_write> partials: array<vec2<u32>>;
-@group(0) @binding(4) var<storage, read_write> best_index: array<u32>;
+@group(0) @binding(2) var<storage, read_write> partials: array<vec2<u32>>;
+@group(0) @binding(3) var<storage, read_write> best_index: array<u32>;
 
 var<workgroup> best_value: atomic<u32>;
 var<workgroup> best_inverse: atomic<u32>;  // ~index: the largest is the lowest index
-
-// Maps floats to integers above 0 of the same order; -0.0 and 0.0 are equal.
-fn ordered(value: f32) -> u32 {
-  let bits = bitcast<u32>(value);
-  if (bits > 0x80000000u) {
-    return ~bits;
-  }
-  return (bits & 0x7fffffffu) | 0x80000000u;
-}
 
 @compute @workgroup_size(INVOCATIONS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
@@ -59,13 +47,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let end = min(COLUMNS, (tile + 1u) * TILE);
   for (var c = tile * TILE + invocation; c < end; c += INVOCATIONS) {
     let candidate = ordered(logits[row * COLUMNS + c]);
-    var candidate_token = c;
-    if (GATHERED) {
-      candidate_token = tokens[row * COLUMNS + c];
-    }
-    if (candidate > value || (candidate == value && candidate_token < token)) {
+    if (candidate > value) {
       value = candidate;
-      token = candidate_token;
+      token = c;
     }
   }
 

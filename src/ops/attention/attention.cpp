@@ -18,7 +18,7 @@ uint32_t max_splits(const Attention& op) {
 
 // Few rows whose windows fit a workgroup need no combine.
 bool takes_window(const Attention& op) {
-  return op.route == AttentionRoute::split && op.window != 0 && op.window <= 512 &&
+  return op.route == AttentionRoute::split && op.window != 0 && op.window <= 513 &&
          op.head_dim <= 256;
 }
 
@@ -64,8 +64,8 @@ gpu::Traffic combine_traffic(const Attention& op) {
 
 Result<void> check_rope(const Attention& op) {
   const auto& [pairs, epsilon, q_norm, angles] = *op.rope;
-  if (op.route != AttentionRoute::split || op.lag != 0) {
-    return fail(ErrorCode::internal, "attention: only the route split without lag turns queries");
+  if (op.route != AttentionRoute::split) {
+    return fail(ErrorCode::internal, "attention: only the route split turns queries");
   }
   if (pairs == 0 || pairs > op.head_dim / 2) {
     return fail(ErrorCode::unsupported, "attention: 1 to {} pairs can be rotated, not {}",

@@ -5,10 +5,10 @@
 //
 // Routes: `split` (few rows): one workgroup per (row, head, split of keys), then a combine. Splits
 // start at absolute positions, multiples of `split_keys`, so that a row's bits do not depend on the
-// rows beside it. Windows of up to 512 keys of heads of up to 256 elements need no combine: a
-// workgroup walks all keys of a row for a part of a head. `whole` (many rows): one workgroup walks
-// all keys of one row, for up to four heads that read the same KV head. head_dim is a multiple of
-// 8, at most 512.
+// rows beside it. Windows of up to 513 keys (512, and one for the lag) of heads of up to 256
+// elements need no combine: a workgroup walks all keys of a row for a part of a head. `whole` (many
+// rows): one workgroup walks all keys of one row, for up to four heads that read the same KV head.
+// head_dim is a multiple of 8, at most 512.
 #pragma once
 
 #include "ops/op.h"

@@ -5,7 +5,7 @@
 // position less LAG. ROPE, q_norm and angles as in attention_split.wgsl.
 // PARTS workgroups each find the scores of all keys, and a part of the head's elements: what all need
 // of the keys they read from a cache, and no dispatch combines their results.
-// Limits: HEAD_DIM a multiple of 8 * PARTS and at most 256, WINDOW at most 512. 15 KiB of workgroup
+// Limits: HEAD_DIM a multiple of 8 * PARTS and at most 256, WINDOW at most 513. 15 KiB of workgroup
 // memory.
 
 //#include step.wgsl

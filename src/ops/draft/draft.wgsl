@@ -1,8 +1,11 @@
-// Takes draft INDEX of a round: into the timeline; a stop id ends the drafts (draft.h).
-// Shapes: draft_steps [DRAFTS], token [1], script and timeline [CONTEXT + 1], stop_ids a count and
-// then the ids. One invocation does it all. Without SCRIPTED, any view may stand in for script.
+// Takes draft INDEX of a round: the token of the largest score, the lowest of equals, into the
+// timeline; a stop id ends the drafts (draft.h).
+// Shapes: draft_steps [DRAFTS], tokens and scores [SCORED], script and timeline [CONTEXT + 1],
+// stop_ids a count and then the ids. One workgroup does it all, by comparisons of integers. Any view
+// may stand in for the scores of a single token and, without SCRIPTED, for script.
 
 //#include step.wgsl
+//#include ordered.wgsl
 
 struct SpacedStep {
   @size(256) step: Step,
@@ -11,24 +14,35 @@ struct SpacedStep {
 override DRAFTS: u32;
 override INDEX: u32;
 override CONTEXT: u32;
+override SCORED: u32;
 override SCRIPTED: bool;
 
 const UNSCRIPTED = 0xffffffffu;
+const INVOCATIONS = 256u;
 
 @group(0) @binding(0) var<storage, read_write> step: Step;
 @group(0) @binding(1) var<storage, read_write> draft_steps: array<SpacedStep>;
-@group(0) @binding(2) var<storage, read> token: array<u32>;
-@group(0) @binding(3) var<storage, read> script: array<u32>;
-@group(0) @binding(4) var<storage, read> stop_ids: array<u32>;
-@group(0) @binding(5) var<storage, read_write> timeline: array<u32>;
+@group(0) @binding(2) var<storage, read> tokens: array<u32>;
+@group(0) @binding(3) var<storage, read> scores: array<f32>;
+@group(0) @binding(4) var<storage, read> script: array<u32>;
+@group(0) @binding(5) var<storage, read> stop_ids: array<u32>;
+@group(0) @binding(6) var<storage, read_write> timeline: array<u32>;
 
-@compute @workgroup_size(1)
-fn main() {
+var<workgroup> best_value: atomic<u32>;
+var<workgroup> best_inverse: atomic<u32>;  // ~token: the largest is the lowest token
+
+fn take(chosen: u32) {
   if (draft_steps[INDEX].step.rows == 0u) {
     return;
   }
+  if (INDEX == 0u) {
+    step.rows = 1u;
+    for (var k = 0u; k < DRAFTS; k++) {
+      step.rows += draft_steps[k].step.rows;
+    }
+  }
   let position = min(step.position + 1u + INDEX, CONTEXT);
-  var draft = token[0];
+  var draft = chosen;
   if (SCRIPTED) {
     if (script[position] != UNSCRIPTED) {
       draft = script[position];
@@ -42,5 +56,34 @@ fn main() {
         draft_steps[k].step.rows = 0u;
       }
     }
+  }
+}
+
+@compute @workgroup_size(INVOCATIONS)
+fn main(@builtin(local_invocation_index) invocation: u32) {
+  if (invocation == 0u) {
+    atomicStore(&best_value, 0u);
+    atomicStore(&best_inverse, 0u);
+  }
+  workgroupBarrier();
+  var value = 0u;
+  var token = 0u;
+  for (var i = invocation; i < SCORED; i += INVOCATIONS) {
+    let candidate = select(ordered(scores[i]), 1u, SCORED == 1u);
+    if (candidate > value || (candidate == value && tokens[i] < token)) {
+      value = candidate;
+      token = tokens[i];
+    }
+  }
+  if (value != 0u) {
+    atomicMax(&best_value, value);
+  }
+  workgroupBarrier();
+  if (value == atomicLoad(&best_value)) {
+    atomicMax(&best_inverse, ~token);
+  }
+  workgroupBarrier();
+  if (invocation == 0u) {
+    take(~atomicLoad(&best_inverse));
   }
 }

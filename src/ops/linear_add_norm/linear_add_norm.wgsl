@@ -29,6 +29,23 @@ override SCALED: bool;
 @group(0) @binding(7) var<storage, read> next_weight: array<vec4<f32>>;
 @group(0) @binding(8) var<storage, read_write> y: array<vec4<f32>>;
 
+// 1 / sqrt(mean of squares + EPSILON) of a row of `count` elements, of which each invocation has four
+// or zeros.
+fn norm_scale(value: vec4<f32>, count: u32, local: u32) -> f32 {
+  sums[local] = value * value;
+  workgroupBarrier();
+  for (var half = invocations / 2u; half > 0u; half /= 2u) {
+    if (local < half) {
+      sums[local] += sums[local + half];
+    }
+    workgroupBarrier();
+  }
+  let sum = (sums[0].x + sums[0].y) + (sums[0].z + sums[0].w);
+  // All have read it before any of them writes its next value.
+  workgroupBarrier();
+  return inverseSqrt(sum / f32(count) + EPSILON);
+}
+
 @compute @workgroup_size(invocations)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
         @builtin(num_workgroups) workgroups: vec3<u32>,

@@ -6,6 +6,7 @@
 // ignored.
 
 //#include step.wgsl
+//#include ordered.wgsl
 
 struct Settings {
   greedy: u32,
@@ -50,15 +51,6 @@ override TILES = (COLUMNS + 2u * TILE - 1u) / (2u * TILE) * 2u;
 
 var<workgroup> values: array<f32, TILE>;
 var<workgroup> marks: array<atomic<u32>, MARK_WORDS>;  // a bit for each column that is penalized
-
-// Maps floats to integers above 0 of the same order; -0.0 and 0.0 are equal.
-fn ordered(value: f32) -> u32 {
-  let bits = bitcast<u32>(value);
-  if (bits > 0x80000000u) {
-    return ~bits;
-  }
-  return (bits & 0x7fffffffu) | 0x80000000u;
-}
 
 @compute @workgroup_size(INVOCATIONS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,

@@ -13,9 +13,7 @@ Route slice_route(const Slice& op) {
           {{"X_STRIDE", double(op.x_stride)},
            {"FIRST", double(op.first_column)},
            {"COLUMNS", double(op.columns)},
-           {"MAX_ROWS", double(op.max_rows)},
            {"ROWS", double(op.rows)},
-           {"X_IN_LANES", op.x_in_lanes ? 1.0 : 0.0},
            {"Y_IN_LANES", op.y_in_lanes ? 1.0 : 0.0}},
           {.groups = (op.columns + tile_columns - 1) / tile_columns,
            .rows_per_group = op.rows == SliceRows::all ? 1u : 0u},
@@ -27,8 +25,7 @@ Result<void> record(gpu::CommandList& commands, const Slice& op) {
     return fail(ErrorCode::invalid_argument, "slice: columns {} to {} are outside rows of {}",
                 op.first_column, uint64_t{op.first_column} + op.columns, op.x_stride);
   }
-  if ((op.x_in_lanes || op.y_in_lanes) &&
-      (op.columns != op.x_stride || !has_lane_order(op.columns))) {
+  if (op.y_in_lanes && (op.columns != op.x_stride || !has_lane_order(op.columns))) {
     return fail(ErrorCode::internal, "slice: {} of {} columns have no lane order", op.columns,
                 op.x_stride);
   }

@@ -1,14 +1,13 @@
 // Copies a block of columns of the live rows, or of one row alone:
 //   all       y[row][c] = x[row][first_column + c]
 //   last      y[0][c] = x[step.rows - 1][first_column + c]
-//   accepted  y[0][c] = x[step.accepted][first_column + c], of rows that the round before ran
 #pragma once
 
 #include "ops/op.h"
 
 namespace tandem::ops {
 
-enum class SliceRows { all, last, accepted };
+enum class SliceRows { all, last };
 
 struct Slice {
   uint32_t x_stride = 0;  // floats between rows of x
@@ -16,11 +15,9 @@ struct Slice {
   uint32_t columns = 0;  // copied, and the row stride of y
   SliceRows rows = SliceRows::all;
   gpu::View step;
-  gpu::View x;  // [max_rows][x_stride]
-  gpu::View y;  // [max_rows][columns], or [1][columns]
-  // Which of the two are in lane order: whole rows can be.
-  bool x_in_lanes = false;
-  bool y_in_lanes = false;
+  gpu::View x;              // [max_rows][x_stride]
+  gpu::View y;              // [max_rows][columns], or [1][columns]
+  bool y_in_lanes = false;  // in lane order: whole rows can be
   uint32_t max_rows = 0;
 };
 

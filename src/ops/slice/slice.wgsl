@@ -1,6 +1,6 @@
 // y[row][c] = x[row][FIRST + c] for all live rows, or y[0] from one row (slice.h).
 // Shapes: x [rows][X_STRIDE], y [rows][COLUMNS] or [1][COLUMNS]. One workgroup copies 256 columns of
-// one row. X_IN_LANES, Y_IN_LANES: it is in lane order (op.h), FIRST == 0 and X_STRIDE == COLUMNS.
+// one row. Y_IN_LANES: y is in lane order (op.h), FIRST == 0 and X_STRIDE == COLUMNS.
 // Limits: any.
 
 //#include step.wgsl
@@ -9,14 +9,11 @@
 override X_STRIDE: u32;
 override FIRST: u32;
 override COLUMNS: u32;
-override MAX_ROWS: u32;
 override ROWS: u32;
-override X_IN_LANES: bool;
 override Y_IN_LANES: bool;
 
 // ROWS
 const all_rows = 0u;
-const last_row = 1u;
 
 const INVOCATIONS = 256u;
 
@@ -36,9 +33,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   if (row >= rows || column >= COLUMNS) {
     return;
   }
-  let one_row = select(min(step.accepted, MAX_ROWS - 1u), step.rows - 1u, ROWS == last_row);
-  let source = select(one_row, row, ROWS == all_rows);
+  let source = select(step.rows - 1u, row, ROWS == all_rows);
   let in_lanes = 4u * lane_order(column / 4u, COLUMNS) + column % 4u;
-  y[row * COLUMNS + select(column, in_lanes, Y_IN_LANES)] =
-      x[source * X_STRIDE + FIRST + select(column, in_lanes, X_IN_LANES)];
+  y[row * COLUMNS + select(column, in_lanes, Y_IN_LANES)] = x[source * X_STRIDE + FIRST + column];
 }

@@ -11,15 +11,8 @@ void slice_reference(uint32_t x_stride, uint32_t first_column, uint32_t columns,
     const auto source = x.subspan(from * x_stride + first_column, columns);
     std::copy(source.begin(), source.end(), &y[to * columns]);
   };
-  switch (rows) {
-    case SliceRows::all:
-      for (uint32_t row = 0; row < step.rows; ++row) copy(row, row);
-      return;
-    case SliceRows::last:
-      return copy(step.rows - 1, 0);
-    case SliceRows::accepted:
-      return copy(step.accepted, 0);
-  }
+  if (rows == SliceRows::last) return copy(step.rows - 1, 0);
+  for (uint32_t row = 0; row < step.rows; ++row) copy(row, row);
 }
 
 }  // namespace tandem::ops

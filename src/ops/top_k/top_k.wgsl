@@ -4,11 +4,12 @@
 // parts being of PART columns. FROM_PARTIALS x_indices says which column a value is of; otherwise any
 // view may stand in for it.
 // One workgroup takes one part. Each of K rounds takes the largest value left: every invocation
-// proposes its own, and the one that owns the winner looks for its next. A part of fewer than K
-// values fills up with the lowest float. Limits: K <= 64; values are finite. All comparisons are of
-// integers.
+// proposes the best of its own, and all together look for the next of the one that owns the winner.
+// A part of fewer than K values fills up with the lowest float. Limits: K <= 64; values are finite.
+// All comparisons are of integers.
 
 //#include step.wgsl
+//#include ordered.wgsl
 
 override COLUMNS: u32;
 override PART: u32;
@@ -26,18 +27,11 @@ override PARTS = (COLUMNS + PART - 1u) / PART;
 @group(0) @binding(3) var<storage, read_write> values: array<f32>;
 @group(0) @binding(4) var<storage, read_write> indices: array<u32>;
 
-// Of each round.
+// Of each round: the winner, and the next of the one that owns it; a key of 0 is none.
 var<workgroup> best_key: array<atomic<u32>, K>;
 var<workgroup> best_inverse: array<atomic<u32>, K>;  // ~column: the largest is the first
-
-// Maps floats to integers above 0 of the same order; -0.0 and 0.0 are equal.
-fn ordered(value: f32) -> u32 {
-  let bits = bitcast<u32>(value);
-  if (bits > 0x80000000u) {
-    return ~bits;
-  }
-  return (bits & 0x7fffffffu) | 0x80000000u;
-}
+var<workgroup> next_key: array<atomic<u32>, K>;
+var<workgroup> next_inverse: array<atomic<u32>, K>;
 
 // A value as it competes: its key, 0 for none, and its column.
 struct Candidate {
@@ -45,10 +39,10 @@ struct Candidate {
   column: u32,
 }
 
-// The invocation's best of columns first, first + INVOCATIONS, ... below end that come after `taken`.
-fn next(base: u32, first: u32, end: u32, taken: Candidate) -> Candidate {
+// The best of columns first, first + stride, ... below end that come after `taken`.
+fn best_of(base: u32, first: u32, stride: u32, end: u32, taken: Candidate) -> Candidate {
   var best = Candidate(0u, 0u);
-  for (var column = first; column < end; column += INVOCATIONS) {
+  for (var column = first; column < end; column += stride) {
     let key = ordered(x[base + column]);
     let is_left = key < taken.key || (key == taken.key && column > taken.column);
     if (is_left && key > best.key) {
@@ -70,23 +64,37 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   if (invocation < K) {
     atomicStore(&best_key[invocation], 0u);
     atomicStore(&best_inverse[invocation], 0u);
+    atomicStore(&next_key[invocation], 0u);
+    atomicStore(&next_inverse[invocation], 0u);
   }
   workgroupBarrier();
 
   let base = row * COLUMNS;
-  let first = part * PART + invocation;
-  let end = min(COLUMNS, (part + 1u) * PART);
-  var own = next(base, first, end, Candidate(0xffffffffu, 0u));
+  let begin = part * PART;
+  let end = min(COLUMNS, begin + PART);
+  var own = best_of(base, begin + invocation, INVOCATIONS, end, Candidate(0xffffffffu, 0u));
   for (var round = 0u; round < K; round++) {
     atomicMax(&best_key[round], own.key);
     workgroupBarrier();
-    let proposes = own.key != 0u && own.key == atomicLoad(&best_key[round]);
-    if (proposes) {
+    let key = atomicLoad(&best_key[round]);
+    if (own.key == key) {
       atomicMax(&best_inverse[round], ~own.column);
     }
     workgroupBarrier();
-    if (proposes && own.column == ~atomicLoad(&best_inverse[round])) {
-      own = next(base, first, end, own);
+    let taken = Candidate(key, ~atomicLoad(&best_inverse[round]));
+    let owner = (taken.column - begin) % INVOCATIONS;
+    let next = best_of(base, begin + owner + invocation * INVOCATIONS, INVOCATIONS * INVOCATIONS,
+                       end, taken);
+    if (next.key != 0u) {
+      atomicMax(&next_key[round], next.key);
+    }
+    workgroupBarrier();
+    if (next.key != 0u && next.key == atomicLoad(&next_key[round])) {
+      atomicMax(&next_inverse[round], ~next.column);
+    }
+    workgroupBarrier();
+    if (invocation == owner) {
+      own = Candidate(atomicLoad(&next_key[round]), ~atomicLoad(&next_inverse[round]));
     }
   }
 
