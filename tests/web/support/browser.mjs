@@ -27,7 +27,7 @@ export function launch() {
 export async function openPage(context, url) {
   const page = await context.newPage();
   page.problems = [];
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(120_000); // a busy machine may take so long
   page.on('pageerror', (error) => page.problems.push(error.message));
   page.on('console', (message) => {
     if (message.type() === 'error') page.problems.push(message.text());

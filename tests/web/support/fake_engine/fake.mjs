@@ -115,6 +115,7 @@ class FakeSession {
   running = false;
   words = [];
   said = '';
+  saidWords = 0;
   stop = 'length';
   rounds = 0;
   timeline = [];
@@ -134,6 +135,7 @@ class FakeSession {
       .split(' ')
       .flatMap((word) => (word === 'huge' ? Array(1e6).fill('x') : [word]));
     this.said = '';
+    this.saidWords = 0;
     this.rounds = 0;
     this.running = true;
   }
@@ -145,12 +147,13 @@ class FakeSession {
     this.steps--;
     if (!this.running) return '';
     this.rounds++;
-    const words = this.words.splice(0, 1 + this.drafts / 2);
+    const words = this.words.slice(this.saidWords, this.saidWords + 1 + this.drafts / 2);
+    this.saidWords += words.length;
     if (words.includes('lose')) {
       this.running = false;
       throw fail('device_lost', 'the device is gone: load again');
     }
-    if (this.words.length === 0) this.#end('stop_id');
+    if (this.saidWords === this.words.length) this.#end('stop_id');
     const piece = words.join(' ') + (this.running ? ' ' : '');
     this.said += piece;
     return piece;
@@ -167,12 +170,12 @@ class FakeSession {
   }
 
   stats() {
-    const { rounds, drafts } = this;
+    const { rounds, drafts, saidWords } = this;
     return {
       promptTokens: this.timeline.length,
       reusedTokens: 0,
       rounds,
-      generatedTokens: this.said.split(' ').filter(Boolean).length,
+      generatedTokens: saidWords,
       drafted: drafts ? [rounds, rounds] : [0, 0],
       accepted: drafts ? [rounds, 0] : [0, 0],
       acceptance: drafts ? 0.5 : 0,
