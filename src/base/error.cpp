@@ -56,22 +56,40 @@ const Entry& entry(ErrorCode code) {
   return entries[std::size(entries) - 1];
 }
 
+// The bytes of the UTF-8 character that a text begins with; 0: it begins with none.
+size_t character_bytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t bytes = first < 0xc2   ? 0
+                       : first < 0xe0 ? 2
+                       : first < 0xf0 ? 3
+                       : first < 0xf5 ? 4
+                                      : 0;
+  if (bytes == 0 || text.size() < bytes) return 0;
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+  return overlong ? 0 : bytes;
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
   std::string result;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const unsigned char c = static_cast<unsigned char>(text[i]);
-    const unsigned char next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
-    if (c < 0x20 || c == 0x7f) {
-      result += fmt::format("\\x{:02x}", c);
-    } else if (c == 0xc2 && next >= 0x80 && next < 0xa0) {
-      // U+0080 to U+009F, in UTF-8.
-      result += fmt::format("\\u{:04x}", next);
-      ++i;
+  while (!text.empty()) {
+    const size_t bytes = character_bytes(text);
+    const unsigned char first = static_cast<unsigned char>(text[0]);
+    const unsigned char second = bytes == 2 ? static_cast<unsigned char>(text[1]) : 0;
+    if (bytes == 0 || first < 0x20 || first == 0x7f) {
+      result += fmt::format("\\x{:02x}", first);
+    } else if (first == 0xc2 && second < 0xa0) {
+      result += fmt::format("\\u{:04x}", second);  // U+0080 to U+009F
     } else {
-      result += text[i];
+      result += text.substr(0, bytes);
     }
+    text.remove_prefix(std::max<size_t>(bytes, 1));
   }
   return result;
 }

@@ -11,8 +11,8 @@
 
 namespace tandem {
 
-// The text with its control characters as escapes: a name that comes from a file neither moves a
-// terminal's cursor nor looks like another line.
+// The text with its control characters, and bytes that are no UTF-8, as escapes: a name that comes
+// from a file neither moves a terminal's cursor nor looks like another line.
 std::string printable(std::string_view text);
 
 // "a, b and 12 more": the first 5 names, or "none".

@@ -53,6 +53,9 @@ class OpenFolder {
 
   int descriptor() const { return descriptor_; }
   bool lock() const { return flock(descriptor_, LOCK_EX | LOCK_NB) == 0; }
+  void wait_for_lock() const {
+    while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) continue;
+  }
   // Whether it still has this name.
   bool is_at(const fs::path& path) const {
     struct stat own, named;
@@ -190,7 +193,12 @@ Result<void> sync_folder(const fs::path& folder) {
   return {};
 }
 
+// Outputs of one folder get their names one after the other, so that of two that differ only in
+// case, made at the same time, the first wins.
 Result<void> rename_without_replacing(const fs::path& from, const fs::path& to, detail::Kind kind) {
+  const OpenFolder parent(to.parent_path());
+  parent.wait_for_lock();
+  TRY(check_case(to.parent_path(), to.filename().string(), names_in(to.parent_path())));
 #ifdef RENAME_NOREPLACE
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
   if (errno == EEXIST) return exists_already(to);

@@ -46,12 +46,17 @@ TEST(Error, MessagesShowControlCharactersAsEscapes) {
     std::string_view text, shown;
   };
   using namespace std::literals;
-  for (const Case& c : {Case{"plain é 😀 \\", "plain é 😀 \\"}, Case{"a\nb\t", "a\\x0ab\\x09"},
-                        Case{"\x1b[2J\x7f", "\\x1b[2J\\x7f"}, Case{"\0"sv, "\\x00"},
-                        Case{"\xc2\x9b"
-                             "31m \xc2\xa0",
-                             "\\u009b31m \xc2\xa0"},
-                        Case{"\xc2", "\xc2"}}) {
+  for (const Case& c :
+       {Case{"plain é 😀 \\", "plain é 😀 \\"}, Case{"a\nb\t", "a\\x0ab\\x09"},
+        Case{"\x1b[2J\x7f", "\\x1b[2J\\x7f"}, Case{"\0"sv, "\\x00"},
+        Case{"\xc2\x9b"
+             "31m \xc2\xa0",
+             "\\u009b31m \xc2\xa0"},
+        Case{"\xc2", "\\xc2"},
+        Case{"\x9b"
+             "31m",
+             "\\x9b31m"},
+        Case{"\xe0\x82\x9b", "\\xe0\\x82\\x9b"}, Case{"\xf0\x9f\x98", "\\xf0\\x9f\\x98"}}) {
     EXPECT_EQ(printable(c.text), c.shown);
     EXPECT_EQ(printable(printable(c.text)), c.shown);
     EXPECT_EQ(fail(ErrorCode::io, "{}", c.text).value().message, c.shown);

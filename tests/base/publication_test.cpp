@@ -213,6 +213,24 @@ TEST_F(PublicationTest, NamesThatDifferOnlyInCaseAreRefused) {
   EXPECT_EQ(names(), Names{"out"});
 }
 
+TEST_F(PublicationTest, OfNamesThatDifferOnlyInCaseTheFirstWins) {
+  {
+    auto late = Publication::begin(path("out")), first = Publication::begin(path("Out"));
+    auto file = FilePublication::begin(path("OUT"));
+    ASSERT_TRUE(first && late && file);
+    write(*first, "a", "first");
+    write(*late, "a", "late");
+    ASSERT_TRUE(file->file().write("late"));
+    ASSERT_TRUE(first->commit());
+    for (const Result<void>& refused : {late->commit(), file->commit()}) {
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().code, ErrorCode::already_exists);
+      EXPECT_NE(refused.error().message.find("\"Out\""), std::string::npos);
+    }
+  }
+  EXPECT_EQ(names(), Names{"Out"});
+}
+
 TEST_F(PublicationTest, ALinkAsOutputIsRefusedWithASlash) {
   fs::create_directory(path("real"));
   fs::create_symlink("real", path("out"));
