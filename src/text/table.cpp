@@ -73,10 +73,11 @@ enum class Kind : uint8_t { piece, byte, added, special };
 Result<void> check_bytes(const Table& table, std::vector<Kind>& kinds) {
   for (size_t byte = 0; byte < table.byte_ids.size(); ++byte) {
     const uint32_t id = table.byte_ids[byte];
-    if (id >= table.size()) return malformed("byte {} has token {} of {}", byte, id, table.size());
+    if (id >= table.size())
+      return malformed("token of byte {}: expected one of {}, found {}", byte, table.size(), id);
     const std::string_view piece = table.piece(id);
     if (piece.size() != 1 || static_cast<uint8_t>(piece[0]) != byte) {
-      return malformed("token {} stands for byte {}, but has other bytes", id, byte);
+      return malformed("token {}: expected the byte {:#04x}, found '{}'", id, byte, piece);
     }
     kinds[id] = Kind::byte;
   }
@@ -86,20 +87,23 @@ Result<void> check_bytes(const Table& table, std::vector<Kind>& kinds) {
 Result<void> check_added(const Table& table, std::vector<Kind>& kinds) {
   std::unordered_set<std::string_view> contents;
   for (const auto& [id, special, content] : table.added) {
-    if (id >= table.size()) return malformed("added token {} of {}", id, table.size());
-    if (kinds[id] != Kind::piece) return malformed("token {} is added twice, or a byte", id);
+    if (id >= table.size())
+      return malformed("added token: expected one of {}, found {}", table.size(), id);
+    if (kinds[id] != Kind::piece)
+      return malformed("added token {}: expected it once, and no byte, found it again", id);
     if (content.empty() || valid_utf8(content) != content.size()) {
-      return malformed("added token {} is empty or not UTF-8", id);
+      return malformed("added token {}: expected UTF-8, found '{}'", id, content);
     }
-    if (!contents.insert(content).second) return malformed("token '{}' is added twice", content);
+    if (!contents.insert(content).second)
+      return malformed("added tokens: expected '{}' once, found it again", content);
     if (with_spaces(content) != table.piece(id)) {
-      return malformed("added token {} is '{}', but its piece is '{}'", id, content,
-                       table.piece(id));
+      return malformed("added token {}: expected its piece '{}', found '{}'", id, table.piece(id),
+                       content);
     }
     kinds[id] = special ? Kind::special : Kind::added;
   }
   if (table.bos >= table.size() || kinds[table.bos] != Kind::special) {
-    return malformed("the token {} in front of a text is not a special token", table.bos);
+    return malformed("bos: expected a special token, found {}", table.bos);
   }
   return {};
 }
@@ -109,7 +113,7 @@ Result<void> check_pieces(const Table& table, const std::vector<Kind>& kinds) {
     if (kinds[id] == Kind::byte) continue;
     const std::string_view piece = table.piece(id);
     if (piece.empty() || valid_utf8(piece) != piece.size()) {
-      return malformed("the piece of token {} is empty or not UTF-8", id);
+      return malformed("token {}: expected UTF-8, found '{}'", id, piece);
     }
   }
   return {};
@@ -121,21 +125,23 @@ Result<void> check_merges(const Table& table, const std::vector<Kind>& kinds) {
   for (size_t rank = 0; rank < table.merges.size(); ++rank) {
     const auto [left, right, merged] = table.merges[rank];
     if (left >= table.size() || right >= table.size() || merged >= table.size()) {
-      return malformed("merge {} of tokens {} and {} to {}, of {}", rank, left, right, merged,
-                       table.size());
+      return malformed("merge {}: expected three of {} tokens, found {}, {} and {}", rank,
+                       table.size(), left, right, merged);
     }
     if (kinds[left] == Kind::byte || kinds[right] == Kind::byte) {
-      return malformed("merge {} joins a byte token ({}, {})", rank, left, right);
+      return malformed("merge {}: expected tokens that are no bytes, found {} and {}", rank, left,
+                       right);
     }
     if (kinds[merged] == Kind::byte || kinds[merged] == Kind::special) {
-      return malformed("merge {} makes token {}, which is a byte or special", rank, merged);
+      return malformed("merge {}: expected an ordinary token, found {}, a byte or special", rank,
+                       merged);
     }
     const std::string_view whole = table.piece(merged);
     const std::string_view first = table.piece(left);
     const std::string_view second = table.piece(right);
     if (whole.size() != first.size() + second.size() || !whole.starts_with(first) ||
         !whole.ends_with(second)) {
-      return malformed("merge {}: '{}' and '{}' do not make '{}'", rank, first, second, whole);
+      return malformed("merge {}: expected '{}{}', found '{}'", rank, first, second, whole);
     }
   }
   return {};
@@ -192,9 +198,10 @@ std::vector<std::byte> write_table(const Table& table) {
 
 Result<Table> read_table(std::span<const std::byte> bytes) {
   Reader reader(bytes);
-  if (reader.text(magic.size()) != magic) return malformed("it does not begin with '{}'", magic);
+  if (reader.text(magic.size()) != magic)
+    return malformed("begin: expected '{}', found another", magic);
   if (const auto found = reader.number<uint32_t>(); found != version) {
-    return malformed("it has version {}, expected {}", found, version);
+    return malformed("version: expected {}, found {}", version, found);
   }
   Table table;
   const auto tokens = reader.number<uint32_t>();
@@ -204,17 +211,20 @@ Result<Table> read_table(std::span<const std::byte> bytes) {
   for (uint8_t& byte : table.source.bytes) byte = reader.number<uint8_t>();
   for (uint32_t& id : table.byte_ids) id = reader.number<uint32_t>();
 
-  if (!reader.holds(tokens, sizeof(uint16_t))) return malformed("no room for {} tokens", tokens);
+  if (!reader.holds(tokens, sizeof(uint16_t)))
+    return malformed("tokens: expected what {} bytes hold, found {}", reader.left(), tokens);
   table.piece_ends.reserve(tokens);
   uint64_t end = 0;
   for (uint32_t id = 0; id < tokens; ++id) {
     end += reader.number<uint16_t>();
     table.piece_ends.push_back(static_cast<uint32_t>(end));
   }
-  if (!reader.holds(end, 1) || end > UINT32_MAX) return malformed("no room for {} bytes", end);
+  if (!reader.holds(end, 1) || end > UINT32_MAX)
+    return malformed("pieces: expected at most {} bytes, found {}", reader.left(), end);
   table.pieces = reader.text(end);
 
-  if (!reader.holds(merges, sizeof(Merge))) return malformed("no room for {} merges", merges);
+  if (!reader.holds(merges, sizeof(Merge)))
+    return malformed("merges: expected what {} bytes hold, found {}", reader.left(), merges);
   table.merges.resize(merges);
   for (auto& [left, right, merged] : table.merges) {
     left = reader.number<uint32_t>();
@@ -225,12 +235,15 @@ Result<Table> read_table(std::span<const std::byte> bytes) {
   for (uint32_t i = 0; i < added && !reader.overrun(); ++i) {
     const auto id = reader.number<uint32_t>();
     const auto special = reader.number<uint8_t>();
-    if (special > 1) return malformed("added token {} has flag {}, expected 0 or 1", id, special);
+    if (special > 1)
+      return malformed("added token {}: flag: expected 0 or 1, found {}", id, special);
     const auto length = reader.number<uint16_t>();
     table.added.push_back({id, special == 1, std::string(reader.text(length))});
   }
-  if (reader.overrun()) return malformed("it ends too early");
-  if (reader.left() != 0) return malformed("{} bytes follow its end", reader.left());
+  if (reader.overrun())
+    return malformed("end: expected {} added tokens, found the end before", added);
+  if (reader.left() != 0)
+    return malformed("end: expected no further byte, found {}", reader.left());
   TRY(check(table));
   return table;
 }
