@@ -17,7 +17,7 @@ def text(value): return (json.dumps(value, indent=2, sort_keys=True, ensure_asci
 
 def read_json(path, schema):
     value = json.loads(path.read_bytes())
-    check(text(value) == path.read_bytes() and (value["schema"], value["schema_version"]) == (schema, 3), path)
+    check(text(value) == path.read_bytes() and (value["schema"], value["schema_version"]) == (schema, 4), path)
     return value
 
 def read_shard(path, shard, planes):
@@ -45,7 +45,7 @@ def read_folder(folder):
         data = (folder / file["file"]).read_bytes()
         check((len(data), sha256(data)) == (file["bytes"], file["sha256"]), file["file"])
     for part, holder in (("target", manifest), ("assistant", manifest["views"].get("mtp"))):
-        check(not receipt[part] or sha256(text(receipt[part]["sources"])) == holder["sources_sha256"], part)
+        check(not receipt[part] or sha256(text(receipt[part])) == holder["origin_sha256"], part)
     for shard in own:
         read_shard(folder / shard["file"], shard, {
             f"{t['name']}.{name}": (plane["offset"], dtype, shape(t["rows"], t["columns"]))

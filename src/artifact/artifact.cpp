@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "artifact/attach.h"
+#include "artifact/finite.h"
 #include "artifact/ordering_watch.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -40,31 +41,6 @@ Result<std::optional<std::string>> read_bound(const std::filesystem::path& folde
   return bytes;
 }
 
-bool agrees(const std::optional<Origin>& origin, const Digest& config, const Digest& sources) {
-  return origin && origin->config == config && sources_digest(origin->sources) == sources;
-}
-
-// What the receipt says must be what the manifest says.
-Result<void> check_receipt(const Receipt& receipt, const Manifest& manifest) {
-  const std::optional<Mtp>& mtp = manifest.mtp;
-  const bool target_agrees =
-      manifest.attached_to ? !receipt.target
-                           : agrees(receipt.target, sha256(spec::canonical_config(manifest.config)),
-                                    manifest.sources);
-  const bool assistant_agrees =
-      mtp ? agrees(receipt.assistant, sha256(spec::canonical_config(mtp->config)), mtp->sources)
-          : !receipt.assistant;
-  std::string_view wrong;
-  if (!target_agrees) wrong = "target";
-  if (!assistant_agrees) wrong = "assistant";
-  if (receipt.recipe != manifest.recipe) wrong = "recipe";
-  if (receipt.files != bound_files(manifest)) wrong = "files";
-  if (receipt.shards != bound_shards(manifest)) wrong = "shards";
-  if (wrong.empty()) return {};
-  return fail(ErrorCode::malformed_artifact, "{}: {} does not agree with {}", receipt_file, wrong,
-              manifest_file);
-}
-
 // The two JSON files of a folder, which agree with one another.
 struct Metadata {
   Receipt receipt;
@@ -83,6 +59,18 @@ Result<Metadata> read_metadata(const std::filesystem::path& folder) {
   return metadata;
 }
 
+// A safetensors header beside the one that follows from the manifest, which is as long.
+Result<void> check_header(const std::string& path, std::string_view expected,
+                          std::string_view found) {
+  const size_t at = static_cast<size_t>(
+      std::mismatch(expected.begin(), expected.end(), found.begin()).first - expected.begin());
+  if (at == expected.size()) return {};
+  constexpr size_t shown = 32;
+  return fail(ErrorCode::malformed_artifact,
+              "{}: header, byte {}: expected \"{}\", by {}, found \"{}\"", path, at,
+              expected.substr(at, shown), manifest_file, found.substr(at, shown));
+}
+
 Result<void> read_piece(const File& file, const Piece& piece, std::vector<std::byte>& bytes) {
   bytes.resize(piece.bytes);
   TRY(file.read(piece.offset, bytes));
@@ -92,7 +80,7 @@ Result<void> read_piece(const File& file, const Piece& piece, std::vector<std::b
                 "{}: piece {}: expected sha256 {}, found {}; fetch or export it again", file.path(),
                 piece.index, piece.sha256.hex(), found.hex());
   }
-  return {};
+  return check_finite(piece, bytes, file.path());
 }
 
 Result<void> write_segments(const Piece& piece, std::span<const std::byte> bytes,
@@ -152,15 +140,12 @@ Result<void> Artifact::check_shards() const {
     const Shard& shard = manifest_.shards[i];
     TRY_ASSIGN(const File file, open_file(folder_of(shard), shard.file));
     if (file.size() != shard.bytes) {
-      return fail(ErrorCode::malformed_artifact, "{}: expected {} bytes, found {}", shard.file,
+      return fail(ErrorCode::malformed_artifact, "{}: expected {} bytes, found {}", file.path(),
                   shard.bytes, file.size());
     }
     std::string header(plan_.shard_headers[i].size(), '\0');
     TRY(file.read(0, std::as_writable_bytes(std::span(header))));
-    if (header != plan_.shard_headers[i]) {
-      return fail(ErrorCode::malformed_artifact,
-                  "{}: its safetensors header does not agree with {}", shard.file, manifest_file);
-    }
+    TRY(check_header(file.path(), plan_.shard_headers[i], header));
   }
   return {};
 }

@@ -66,7 +66,7 @@ using Progress = std::function<void(uint64_t done_bytes, uint64_t total_bytes)>;
 // Carries out the load plan: pieces are read and hashed on `threads` threads (0: one for each core)
 // and their segments written in the plan's order. A piece with another hash fails with
 // hash_mismatch before any byte of it is written, as does a token ordering that is not what the
-// manifest certifies.
+// manifest certifies; one with a weight or scale that is not finite with malformed_artifact.
 Result<void> load(const Artifact& artifact, WeightSink& sink, const Progress& progress = {},
                   unsigned threads = 0);
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "artifact/differences.h"
 #include "base/error.h"
 
 namespace tandem::artifact {
@@ -11,19 +12,11 @@ Json plain_json(const Manifest& manifest) {
   return Json::parse(manifest_text(plain_part(manifest)), nullptr, false);
 }
 
-// The value at a place of a manifest, in a few characters.
-std::string shown(const Json& manifest, const Json::json_pointer& place) {
-  return manifest.contains(place) ? JsonValue(manifest[place], {}).found() : "nothing";
-}
-
 // "/config/hidden_size: 64 there, 128 here"
-std::vector<std::string> differences(const Json& there, const Json& here) {
+std::vector<std::string> in_words(const std::vector<Difference>& differences) {
   std::vector<std::string> result;
-  for (const Json& change : Json::diff(there, here)) {
-    const Json::json_pointer place(change.at("path").get<std::string>());
-    result.push_back(fmt::format("{}: {} there, {} here", place.to_string(), shown(there, place),
-                                 shown(here, place)));
-  }
+  for (const Difference& d : differences)
+    result.push_back(fmt::format("{}: {} there, {} here", d.place, d.expected, d.found));
   return result;
 }
 
@@ -43,7 +36,7 @@ Result<void> check_attached(const Named& attached, const Named& plain) {
                 plain.digest.hex());
   }
   const std::vector<std::string> found =
-      differences(plain_json(attached.manifest), plain_json(plain.manifest));
+      in_words(differences(plain_json(attached.manifest), plain_json(plain.manifest)));
   if (found.empty() && *attached.manifest.attached_to == plain.digest) return {};
   return fail(ErrorCode::bad_value, "{}: attached to the artifact {}, but {} is {}{}",
               attached.folder, attached.manifest.attached_to->hex(), plain.folder,

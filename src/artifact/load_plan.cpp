@@ -1,11 +1,9 @@
 #include "artifact/load_plan.h"
 
 #include <algorithm>
-#include <set>
 
 #include "artifact/shard_layout.h"
 #include "base/error.h"
-#include "base/files.h"
 
 namespace tandem::artifact {
 namespace {
@@ -25,19 +23,6 @@ Result<void> check_bounds(const Manifest& manifest) {
   return {};
 }
 
-Result<void> check_files(const Manifest& manifest) {
-  std::set<std::string> taken = {std::string(manifest_file), std::string(receipt_file)};
-  std::vector<std::string> files = {manifest.tokenizer.file};
-  if (manifest.chat_template) files.push_back(manifest.chat_template->file);
-  if (manifest.generation_config) files.push_back(manifest.generation_config->file);
-  for (const Shard& shard : manifest.shards) files.push_back(shard.file);
-  for (const std::string& file : files) {
-    TRY(inside("", file));
-    if (!taken.insert(file).second) return refuse("the file {} has two uses", file);
-  }
-  return {};
-}
-
 // The role of the shard that a tensor or plane must lie in.
 std::string_view role_of(std::string_view name) {
   return spec::is_assistants(name) ? assistant_role : target_role;
@@ -53,7 +38,7 @@ Result<void> check_recipe(const Manifest& manifest, const std::vector<spec::Tens
     const auto row = std::find_if(registry.begin(), registry.end(),
                                   [&name = tensor](const auto& r) { return r.name == name; });
     if (row == registry.end())
-      return refuse("recipe.overrides.{}: the model has no such tensor", tensor);
+      return refuse("recipe.overrides.{}: expected a tensor of the model, found none", tensor);
     if (type == manifest.recipe.of_class(row->tensor_class) ||
         !spec::may_be(row->tensor_class, type)) {
       return refuse("recipe.overrides.{}: {}, whose class is {}, cannot be overridden by {}",
@@ -66,7 +51,8 @@ Result<void> check_recipe(const Manifest& manifest, const std::vector<spec::Tens
 
 Result<void> check_tensor(const Manifest& manifest, const spec::Tensor& row,
                           const TensorEntry& entry) {
-  if (entry.name != row.name) return refuse("tensors: expected {}, found {}", row.name, entry.name);
+  if (entry.name != row.name)
+    return refuse("tensors: name: expected {}, found {}", row.name, entry.name);
   if (entry.rows != row.rows || entry.columns != row.columns) {
     return refuse("tensor {}: expected the shape [{}, {}], found [{}, {}]", row.name, row.rows,
                   row.columns, entry.rows, entry.columns);
@@ -77,8 +63,8 @@ Result<void> check_tensor(const Manifest& manifest, const spec::Tensor& row,
   }
   const std::vector<spec::PlaneLayout> planes = spec::planes(entry.type, entry.columns);
   if (planes.empty() || !spec::may_be(row.tensor_class, entry.type))
-    return refuse("tensor {}: {} has no layout for a {} of {} columns", row.name, name(entry.type),
-                  name(row.tensor_class), row.columns);
+    return refuse("tensor {}: type: expected one that holds a {} of {} columns, found {}", row.name,
+                  name(row.tensor_class), row.columns, name(entry.type));
   if (entry.planes.size() != planes.size()) {
     return refuse("tensor {}: expected {} planes, found {}", row.name, planes.size(),
                   entry.planes.size());
@@ -90,8 +76,8 @@ Result<void> check_tensor(const Manifest& manifest, const spec::Tensor& row,
                     plane.name);
     }
     if (plane.shard >= manifest.shards.size()) {
-      return refuse("tensor {}: shard {} of {} does not exist", row.name, plane.shard,
-                    manifest.shards.size());
+      return refuse("tensor {}: plane {}: expected one of {} shards, found shard {}", row.name,
+                    plane.name, manifest.shards.size(), plane.shard);
     }
     const Shard& shard = manifest.shards[plane.shard];
     if (shard.role != role_of(row.name)) {
@@ -100,7 +86,8 @@ Result<void> check_tensor(const Manifest& manifest, const spec::Tensor& row,
           row.name, role_of(row.name), shard.file, shard.role);
     }
     if (plane.shard != entry.planes[0].shard)
-      return refuse("tensor {}: its planes lie in two shards", row.name);
+      return refuse("tensor {}: expected its plane {} in shard {}, as the first, found it in {}",
+                    row.name, plane.name, entry.planes[0].shard, plane.shard);
   }
   return {};
 }
@@ -125,7 +112,7 @@ std::vector<std::vector<SafetensorsEntry>> planes_by_shard(const Manifest& manif
 
 // The layout that the manifest's planes must have, which is the one that tiles the shard.
 Result<ShardLayout> check_shard(const Shard& shard, const std::vector<SafetensorsEntry>& planes) {
-  if (planes.empty()) return refuse("shard {}: no tensor lies in it", shard.file);
+  if (planes.empty()) return refuse("shard {}: expected tensors, found none", shard.file);
   ShardLayout layout = lay_out_shard(planes);
   auto plane = planes.begin();
   for (const SafetensorsEntry& entry : layout.entries) {
@@ -150,6 +137,10 @@ Result<ShardLayout> check_shard(const Shard& shard, const std::vector<Safetensor
   return layout;
 }
 
+uint32_t number_bytes(const SafetensorsEntry& plane) {
+  return plane.dtype == "F16" ? 2 : plane.dtype == "F32" ? 4 : 0;
+}
+
 void append_pieces(LoadPlan& plan, const Shard& shard, uint32_t shard_index,
                    const ShardLayout& layout) {
   auto entry = layout.entries.begin();
@@ -162,8 +153,8 @@ void append_pieces(LoadPlan& plan, const Shard& shard, uint32_t shard_index,
       const uint64_t begin = std::max(entry->offset, piece.offset);
       const uint64_t end = std::min(entry->offset + entry->bytes, piece_end);
       if (!is_padding(*entry) && begin < end) {
-        piece.segments.push_back(
-            {entry->name, begin - piece.offset, begin - entry->offset, end - begin});
+        piece.segments.push_back({entry->name, begin - piece.offset, begin - entry->offset,
+                                  end - begin, number_bytes(*entry)});
       }
       if (entry->offset + entry->bytes > piece_end) break;
     }
@@ -180,11 +171,10 @@ Result<LoadPlan> make_load_plan(const Manifest& manifest, View view) {
                 manifest_file);
   }
   TRY(check_bounds(manifest));
-  TRY(check_files(manifest));
   const std::vector<spec::Tensor> registry = artifact::registry(manifest);
   TRY(check_recipe(manifest, registry));
   if (manifest.tensors.size() != registry.size()) {
-    return refuse("expected {} tensors for its config, found {}", registry.size(),
+    return refuse("tensors: expected {} for its config, found {}", registry.size(),
                   manifest.tensors.size());
   }
   for (size_t i = 0; i < registry.size(); ++i)

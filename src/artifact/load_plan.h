@@ -17,6 +17,7 @@ struct Segment {
   uint64_t piece_offset = 0;  // in the piece
   uint64_t plane_offset = 0;
   uint64_t bytes = 0;
+  uint32_t number_bytes = 0;  // of F16 and F32, which must be finite; 0: of other types
 };
 
 struct Piece {
@@ -37,8 +38,8 @@ struct LoadPlan {
 
 // Checks that the manifest's fields agree with its config and with one another: exactly the tensors
 // of the registry, in its order, shapes and types; planes that tile their shards; as many pieces as
-// a shard's bytes make; shards of one role; file names that are safe and unlike; bounds that the
-// config allows. Refuses a view that the manifest does not have.
+// a shard's bytes make; shards of one role; bounds that the config allows. Refuses a view that the
+// manifest does not have.
 Result<LoadPlan> make_load_plan(const Manifest& manifest, View view = View::plain);
 
 }  // namespace tandem::artifact

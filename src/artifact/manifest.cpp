@@ -66,7 +66,7 @@ Json to_json(const Mtp& mtp, const spec::Config& target) {
           {"window", mtp.config.text.window},
           {"embedding_scale", double{std::sqrt(static_cast<float>(target.hidden))}},
           {"ordered_embeddings", ordered_json(mtp)},
-          {"sources_sha256", mtp.sources.hex()}};
+          {"origin_sha256", mtp.origin.hex()}};
 }
 
 Json views_json(const Manifest& manifest) {
@@ -112,9 +112,10 @@ Result<TensorEntry> read_tensor(JsonObject object) {
   return tensor;
 }
 
-Result<Shard> read_shard(JsonObject object) {
+Result<Shard> read_shard(JsonObject object, size_t index) {
   Shard shard;
-  TRY_ASSIGN(shard.file, object.get<std::string>("file"));
+  shard.file = shard_file(index);
+  TRY(expect(object, "file", shard.file));
   TRY_ASSIGN(shard.role, object.get<std::string>("role"));
   TRY_ASSIGN(shard.bytes, object.get<uint64_t>("bytes"));
   TRY_ASSIGN(const Digest digest, read_digest(object, "digest"));
@@ -132,10 +133,16 @@ Result<Shard> read_shard(JsonObject object) {
   return shard;
 }
 
-Result<std::optional<BoundFile>> read_optional_file(JsonObject& object, std::string_view key) {
+Result<BoundFile> read_file_of_name(JsonObject object, std::string_view file_name) {
+  TRY(expect(object, "file", file_name));
+  return read_bound_file(std::move(object));
+}
+
+Result<std::optional<BoundFile>> read_optional_file(JsonObject& object, std::string_view key,
+                                                    std::string_view file_name) {
   TRY_ASSIGN(const std::optional<JsonObject> file, read_nullable<JsonObject>(object, key));
   if (!file) return std::nullopt;
-  TRY_ASSIGN(BoundFile result, read_bound_file(*file));
+  TRY_ASSIGN(BoundFile result, read_file_of_name(*file, file_name));
   return result;
 }
 
@@ -150,7 +157,7 @@ Result<Mtp> read_mtp(JsonObject object, const spec::Config& target) {
   if (ordered && mtp.config.ordered) {
     TRY_ASSIGN(mtp.token_ordering, read_digest(*ordered, "token_ordering_sha256"));
   }
-  TRY_ASSIGN(mtp.sources, read_digest(object, "sources_sha256"));
+  TRY_ASSIGN(mtp.origin, read_digest(object, "origin_sha256"));
   const Json derived = to_json(mtp, target);
   for (const auto& [key, value] : derived.items()) TRY(expect(object, key, value));
   TRY(object.finish());
@@ -185,7 +192,7 @@ Result<Manifest> read_fields(JsonObject object) {
     if (!manifest.mtp)
       return bad_value(object.where("attached_to"), "null without a view mtp", *attached_to);
   }
-  TRY_ASSIGN(manifest.sources, read_digest(object, "sources_sha256"));
+  TRY_ASSIGN(manifest.origin, read_digest(object, "origin_sha256"));
   TRY_ASSIGN(const JsonObject recipe, object.get<JsonObject>("recipe"));
   TRY_ASSIGN(manifest.recipe, read_recipe(recipe));
   TRY_ASSIGN(const std::vector<JsonObject> tensors, object.get<std::vector<JsonObject>>("tensors"));
@@ -195,14 +202,15 @@ Result<Manifest> read_fields(JsonObject object) {
   }
   TRY_ASSIGN(const std::vector<JsonObject> shards, object.get<std::vector<JsonObject>>("shards"));
   for (const JsonObject& entry : shards) {
-    TRY_ASSIGN(Shard shard, read_shard(entry));
+    TRY_ASSIGN(Shard shard, read_shard(entry, manifest.shards.size()));
     manifest.shards.push_back(std::move(shard));
   }
   TRY_ASSIGN(const JsonObject tokenizer, object.get<JsonObject>("tokenizer"));
-  TRY_ASSIGN(manifest.tokenizer, read_bound_file(tokenizer));
+  TRY_ASSIGN(manifest.tokenizer, read_file_of_name(tokenizer, tokenizer_table_file));
   TRY_ASSIGN(manifest.tokenizer_source, read_digest(object, "tokenizer_source_sha256"));
-  TRY_ASSIGN(manifest.chat_template, read_optional_file(object, "chat_template"));
-  TRY_ASSIGN(manifest.generation_config, read_optional_file(object, "generation_config"));
+  TRY_ASSIGN(manifest.chat_template, read_optional_file(object, "chat_template", template_file));
+  TRY_ASSIGN(manifest.generation_config,
+             read_optional_file(object, "generation_config", generation_file));
   TRY_ASSIGN(manifest.input_bound, object.get<uint32_t>("input_bound"));
   TRY_ASSIGN(manifest.context_bound, object.get<uint32_t>("context_bound"));
   TRY(object.finish());
@@ -213,9 +221,12 @@ Result<Manifest> read_fields(JsonObject object) {
 
 Result<void> expect(JsonObject& object, std::string_view key, const Json& expected) {
   TRY_ASSIGN(const JsonValue value, object.get<JsonValue>(key));
-  if (value.json() != expected) return bad_value(object.where(key), expected.dump(), value.json());
+  if (value.json().dump() != expected.dump())
+    return bad_value(object.where(key), expected.dump(), value.json());
   return {};
 }
+
+std::string shard_file(size_t index) { return fmt::format("shard-{:05}.safetensors", index); }
 
 std::string_view name(View view) { return view == View::plain ? "plain" : "mtp"; }
 
@@ -276,10 +287,6 @@ Manifest plain_part(Manifest manifest) {
   return manifest;
 }
 
-Digest sources_digest(const std::vector<BoundFile>& sources) {
-  return sha256(canonical_json(to_json(sources)));
-}
-
 Json to_json(const BoundFile& file) {
   return {{"file", file.file}, {"bytes", file.bytes}, {"sha256", file.sha256.hex()}};
 }
@@ -338,7 +345,7 @@ std::string manifest_text(const Manifest& manifest) {
        {"piece_bytes", piece_bytes},
        {"views", views_json(manifest)},
        {"attached_to", manifest.attached_to ? Json(manifest.attached_to->hex()) : Json(nullptr)},
-       {"sources_sha256", manifest.sources.hex()},
+       {"origin_sha256", manifest.origin.hex()},
        {"config", Json::parse(spec::canonical_config(manifest.config), nullptr, false)},
        {"recipe", to_json(manifest.recipe)},
        {"tensors", tensors},

@@ -19,7 +19,7 @@
 
 namespace tandem::artifact {
 
-inline constexpr uint32_t schema_version = 3;
+inline constexpr uint32_t schema_version = 4;
 inline constexpr uint64_t piece_bytes = 4 << 20;
 inline constexpr uint32_t default_input_bound = 512;
 inline constexpr uint32_t default_context_bound = 8960;
@@ -32,8 +32,13 @@ enum class View { plain, mtp };
 
 std::string_view name(View view);
 
+// The names of an artifact's files.
 inline constexpr std::string_view manifest_file = "manifest.json";
 inline constexpr std::string_view receipt_file = "receipt.json";
+inline constexpr std::string_view tokenizer_table_file = "tokenizer.bin";
+inline constexpr std::string_view template_file = "chat_template.jinja";
+inline constexpr std::string_view generation_file = "generation_config.json";
+std::string shard_file(size_t index);  // "shard-00000.safetensors"
 
 struct BoundFile {
   std::string file;
@@ -84,14 +89,14 @@ Digest shard_digest(const Shard& shard);
 // What the view `mtp` adds. All else that the manifest says of it follows from the two configs.
 struct Mtp {
   spec::AssistantConfig config;
-  Digest sources;  // sources_digest of what the assistant was made from
+  Digest origin;  // origin_digest of what the assistant was made from
   // With ordered embeddings: of the plane's bytes, which TokenOrderingCheck has passed.
   std::optional<Digest> token_ordering;
 };
 
 struct Manifest {
   spec::Config config;
-  Digest sources;  // sources_digest of what the target was made from
+  Digest origin;  // origin_digest of what the target was made from
   std::optional<Mtp> mtp;
   // In an attached artifact: the digest of the plain one that it belongs to. The manifest speaks of
   // both, but its folder holds the assistant's shards only.
@@ -117,9 +122,6 @@ std::string manifest_text(const Manifest& manifest);
 // Refuses text that is not the manifest_text of its result.
 Result<Manifest> read_manifest(std::string_view text);
 
-// Stands for a receipt's list of source files: the sha256 of its canonical text.
-Digest sources_digest(const std::vector<BoundFile>& sources);
-
 // Fields that the receipt has in common.
 Json to_json(const BoundFile& file);
 Json to_json(const std::vector<BoundFile>& files);
@@ -133,7 +135,7 @@ Result<std::optional<T>> read_nullable(JsonObject& object, std::string_view key)
   TRY(object.get<JsonValue>(key));
   return object.nullable<T>(key);
 }
-// Refuses a key that has another value.
+// Refuses a key that has another value, or one of another type: 1.0 and true are not 1.
 Result<void> expect(JsonObject& object, std::string_view key, const Json& expected);
 
 }  // namespace tandem::artifact

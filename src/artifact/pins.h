@@ -21,6 +21,7 @@ struct PinnedFile {
 
 struct Pin {
   std::string name;
+  std::string role;  // target_role or assistant_role: what it vouches for
   std::optional<Published> published;
   std::vector<PinnedFile> files;  // all that an export reads of the checkpoint, by name
 };
@@ -31,10 +32,12 @@ struct Pins {
   std::vector<Pin> pins;
 };
 
-// Refuses text that is not canonical JSON of the schema; a name used twice; a pin without files.
+// Refuses text that is not canonical JSON of the schema, a pin without files, and pins that
+// contradict one another: of one name; of one repository and revision, but with another size or
+// sha256 of the same file; of one sha256, but with another size.
 Result<Pins> read_pins(std::string_view text, std::string_view file);
 
-// The built-in pins and, if a file is named, the user's own.
+// The built-in pins and, if a file is named, the user's own, which must not contradict them.
 Result<std::vector<Pins>> known_pins(const std::filesystem::path& users = {});
 
 }  // namespace tandem::artifact

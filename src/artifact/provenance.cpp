@@ -24,14 +24,19 @@ std::string difference(const BoundFile& found, const PinnedFile& pinned) {
 // Sources beside a pin.
 struct Comparison {
   size_t alike = 0;  // files that the pin does not contradict
+  // Most files have their names and sizes in the pin, or the repository is the pin's.
+  bool near = false;
   std::vector<std::string> differences;
 };
 
 Comparison compare(const Origin& origin, const Pin& pin) {
   Comparison result;
+  result.near = origin.published && pin.published &&
+                origin.published->repository == pin.published->repository;
   const auto differ = [&](const std::string& subject, const std::string& text) {
     result.differences.push_back(fmt::format("{}: by the pin {}: {}", subject, pin.name, text));
   };
+  size_t same_size = 0;
   std::map<std::string, const BoundFile*> sources;
   for (const BoundFile& source : origin.sources) sources[source.file] = &source;
   for (const PinnedFile& pinned : pin.files) {
@@ -45,8 +50,10 @@ Comparison compare(const Origin& origin, const Pin& pin) {
     const bool contradicts =
         found.bytes != pinned.bytes || (pinned.sha256 && found.sha256 != *pinned.sha256);
     if (!contradicts) ++result.alike;
+    if (found.bytes == pinned.bytes) ++same_size;
     if (contradicts || !pinned.sha256) differ(pinned.file, difference(found, pinned));
   }
+  if (2 * same_size > pin.files.size()) result.near = true;
   for (const auto& [file, source] : sources)
     differ(file, fmt::format("expected no such file, found sha256 {}", source->sha256.hex()));
   if (origin.published && origin.published != pin.published) {
@@ -56,25 +63,36 @@ Comparison compare(const Origin& origin, const Pin& pin) {
   return result;
 }
 
+// What an origin without any near pin is told.
+std::string no_pin(std::string_view part, const Origin& origin) {
+  std::vector<std::string> files;
+  for (const BoundFile& source : origin.sources) files.push_back(source.file);
+  return fmt::format("expected the files of a pin for the {}, found {}, which none is near to",
+                     part, first_few(files));
+}
+
 // The match of a part, or the reasons why there is none: what tells it from the nearest pin.
-void judge(const std::string& part, const Origin& origin, std::span<const Pins> all,
+void judge(std::string_view part, const Origin& origin, std::span<const Pins> all,
            Provenance& result) {
   std::optional<Comparison> nearest;
   for (const Pins& pins : all) {
     for (const Pin& pin : pins.pins) {
+      if (pin.role != part) continue;
       Comparison found = compare(origin, pin);
       if (found.differences.empty()) {
-        result.matches.push_back({part, pin.name, pins.file, pins.sha256});
+        result.matches.push_back({std::string(part), pin.name, pins.file, pins.sha256});
         return;
       }
       const auto distance = [](const Comparison& c) {
         return std::pair(-static_cast<int64_t>(c.alike), c.differences.size());
       };
+      if (!found.near) continue;
       if (!nearest || distance(found) < distance(*nearest)) nearest = std::move(found);
     }
   }
-  if (!nearest) nearest = Comparison{0, {"expected a pin, found none"}};
-  for (const std::string& text : nearest->differences) result.reasons.push_back(part + ": " + text);
+  if (!nearest) nearest = Comparison{0, false, {no_pin(part, origin)}};
+  for (const std::string& text : nearest->differences)
+    result.reasons.push_back(fmt::format("{}: {}", part, text));
 }
 
 }  // namespace
@@ -93,20 +111,23 @@ std::string_view name(State state) {
 
 Provenance provenance(const Receipt& receipt, std::span<const Pins> pins) {
   Provenance result;
-  if (receipt.synthetic_seed) {
+  const auto is_random = [](const std::optional<Origin>& origin) {
+    return origin && origin->synthetic_seed;
+  };
+  if (is_random(receipt.target) || is_random(receipt.assistant)) {
     result.state = State::synthetic;
     return result;
   }
-  if (receipt.target) judge("target", *receipt.target, pins, result);
-  if (receipt.assistant) judge("assistant", *receipt.assistant, pins, result);
+  if (receipt.target) judge(target_role, *receipt.target, pins, result);
+  if (receipt.assistant) judge(assistant_role, *receipt.assistant, pins, result);
   if (result.reasons.empty() && !result.matches.empty()) result.state = State::verified;
   return result;
 }
 
-const Pin* matching_pin(const Origin& origin, std::span<const Pins> pins) {
+const Pin* matching_pin(std::string_view role, const Origin& origin, std::span<const Pins> pins) {
   for (const Pins& list : pins) {
     for (const Pin& pin : list.pins) {
-      if (compare(origin, pin).differences.empty()) return &pin;
+      if (pin.role == role && compare(origin, pin).differences.empty()) return &pin;
     }
   }
   return nullptr;

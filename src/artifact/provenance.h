@@ -30,14 +30,14 @@ struct Provenance {
   State state = State::pending;
   std::vector<Match> matches;
   // Of pending: for each part without a match, what tells it from the nearest pin, with both
-  // values.
+  // values, or that there is none near it.
   std::vector<std::string> reasons;
 };
 
 Provenance provenance(const Receipt& receipt, std::span<const Pins> pins);
 
-// The pin that these sources match in full, or null.
-const Pin* matching_pin(const Origin& origin, std::span<const Pins> pins);
+// The pin of a role that these sources match in full, or null.
+const Pin* matching_pin(std::string_view role, const Origin& origin, std::span<const Pins> pins);
 
 // Refuses all but `verified`, with the reasons. `artifact` names it in the message.
 Result<void> require_verified(const Provenance& provenance, std::string_view artifact);

@@ -128,7 +128,7 @@ std::string JsonValue::found() const {
   if (value_->is_object()) return "an object";
   if (value_->is_array()) return "an array";
   const std::string text = value_->dump(-1, ' ', true, Json::error_handler_t::replace);
-  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+  return text.size() <= 70 ? text : text.substr(0, 67) + "...";
 }
 
 tl::unexpected<Error> JsonValue::wrong_type(std::string_view expected) const {

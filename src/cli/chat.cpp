@@ -134,6 +134,7 @@ Result<void> Chat::answer(const std::string& text) {
   while (session_.running()) {
     TRY_ASSIGN(std::string piece, session_.step());
     if (interrupted.exchange(false)) piece += session_.abort();
+    piece = answer_text(piece);
     std::fwrite(piece.data(), 1, piece.size(), stdout);
     if (std::fflush(stdout) != 0) {
       return fail(ErrorCode::io, "standard output: cannot write the answer");

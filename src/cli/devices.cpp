@@ -16,10 +16,10 @@ namespace {
 
 void print_adapter(const gpu::AdapterInfo& adapter) {
   const gpu::Limits& limits = adapter.limits;
-  fmt::print("{}{}\n", adapter.name, adapter.software ? "  (software)" : "");
-  fmt::print("  vendor    {}\n", adapter.vendor);
-  fmt::print("  driver    {}\n  backend   {}\n  library   {}\n", adapter.driver, adapter.backend,
-             adapter.library);
+  fmt::print("{}{}\n", printable(adapter.name), adapter.software ? "  (software)" : "");
+  fmt::print("  vendor    {}\n", printable(adapter.vendor));
+  fmt::print("  driver    {}\n  backend   {}\n  library   {}\n", printable(adapter.driver),
+             adapter.backend, adapter.library);
   fmt::print("  tiers     {}\n", fmt::join(gpu::tier_names(adapter.tiers), ", "));
   fmt::print("  timing    {}\n", adapter.timestamps ? "GPU timestamps" : "no GPU timestamps");
   fmt::print("  buffers   {} bytes, bindings {} bytes, {} storage buffers a kernel\n",

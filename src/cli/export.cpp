@@ -47,7 +47,12 @@ Result<void> read_types(const Flags& flags, exporter::RecipeOptions& recipe) {
     if (split == std::string::npos) {
       return fail(ErrorCode::invalid_argument, "--tensor {}: expected NAME=TYPE", tensor);
     }
-    TRY_ASSIGN(recipe.tensors[tensor.substr(0, split)], read_type(tensor.substr(split + 1)));
+    TRY_ASSIGN(const spec::WeightType type, read_type(tensor.substr(split + 1)));
+    if (!recipe.tensors.emplace(tensor.substr(0, split), type).second) {
+      return fail(ErrorCode::invalid_argument,
+                  "--tensor {}: expected each tensor once, found it again",
+                  tensor.substr(0, split));
+    }
   }
   return {};
 }
@@ -81,8 +86,8 @@ void print_report(const Flags& flags, const exporter::ExportReport& report) {
     exact += tensor.exact ? 1 : 0;
     raised += tensor.raised;
   }
-  fmt::print("{}: {} of weights, {} of {} tensors exactly as in the checkpoint\n", flags.out,
-             megabytes(report.bytes), exact, report.tensors.size());
+  fmt::print("{}: {} of weights, {} of {} tensors exactly as in the checkpoint\n",
+             printable(flags.out), megabytes(report.bytes), exact, report.tensors.size());
   fmt::print("recipe: matrices {}, tables {}, vectors {}", spec::name(report.recipe.matrix),
              spec::name(report.recipe.table), spec::name(report.recipe.vector));
   for (const auto& [tensor, type] : report.recipe.overrides) {
@@ -94,8 +99,9 @@ void print_report(const Flags& flags, const exporter::ExportReport& report) {
                raised);
   }
   for (const artifact::IgnoredTensor& tensor : report.ignored) {
-    fmt::print("ignored {} ({})\n", printable(tensor.name), tensor.rule);
+    fmt::print("ignored {} ({})\n", printable(tensor.name), printable(tensor.rule));
   }
+  fmt::print("{}", ignored_settings(report.ignored_settings));
   fmt::print("{}digest {}\n", describe(report.provenance), report.digest.hex());
 }
 

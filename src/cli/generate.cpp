@@ -90,7 +90,8 @@ Result<void> run(const Flags& flags) {
   TRY_ASSIGN(const std::vector<uint32_t> prompt, flags.prompt.encode(engine));
   TRY_ASSIGN(Session session, engine.session());
   const auto print = [](std::string_view piece) {
-    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    const std::string text = answer_text(piece);
+    std::fwrite(text.data(), 1, text.size(), stdout);
     return std::fflush(stdout) == 0;
   };
   TRY_ASSIGN(const Generation generation, session.generate(prompt, options, print));
@@ -101,7 +102,8 @@ Result<void> run(const Flags& flags) {
   fmt::print("\n");
   std::fflush(stdout);
   print_stats(engine.info(), generation, options);
-  if (flags.json) fmt::print("{}\n", to_json(engine.info(), generation, options).dump());
+  if (flags.json)
+    fmt::print("{}\n", to_json(engine.info(), generation, options).dump(-1, ' ', true));
   return {};
 }
 

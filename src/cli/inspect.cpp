@@ -92,12 +92,18 @@ std::map<std::string_view, Count> count_by_type(const artifact::Manifest& manife
   return types;
 }
 
-// What a part was made from: "5 files, 30.8 MB; google/gemma at 0123, 2 tensors left out".
+// What a part was made from: "tandem 0.1.0 from 5 files, 30.8 MB; google/gemma at 0123; 2 tensors
+// left out".
 void print_origin(std::string_view part, const std::optional<artifact::Origin>& origin) {
   if (!origin) return;
   uint64_t bytes = 0;
   for (const artifact::BoundFile& source : origin->sources) bytes += source.bytes;
-  fmt::print("  {:<11} {} files, {}", part, origin->sources.size(), megabytes(bytes));
+  fmt::print("  {:<11} {} from ", part, printable(origin->exporter));
+  if (origin->synthetic_seed) {
+    fmt::print("the seed {}", *origin->synthetic_seed);
+  } else {
+    fmt::print("{} files, {}", origin->sources.size(), megabytes(bytes));
+  }
   if (origin->published) {
     fmt::print("; {} at {}", printable(origin->published->repository),
                printable(origin->published->revision));
@@ -112,8 +118,6 @@ void print_identity(const engine::OpenedArtifact& source) {
   fmt::print("artifact      {}\n", artifact.digest().hex());
   if (const auto& plain = artifact.manifest().attached_to)
     fmt::print("  attached to {}\n", plain->hex());
-  fmt::print("exported by   {}\n", printable(receipt.exporter));
-  if (receipt.synthetic_seed) fmt::print("seed          {}\n", *receipt.synthetic_seed);
   fmt::print("{}sources\n", describe(source.provenance));
   print_origin("target", receipt.target);
   print_origin("assistant", receipt.assistant);
@@ -147,6 +151,7 @@ void print_storage(const artifact::Manifest& manifest) {
 
 void print_model(const artifact::Manifest& manifest) {
   const spec::Config& config = manifest.config;
+  fmt::print("family        {}\n", config.family == spec::Family::gemma3 ? "Gemma 3" : "Gemma 4");
   fmt::print("views         plain{}\n", manifest.mtp ? ", mtp" : "");
   fmt::print("parameters    {}\n", weight_count(manifest, false));
   fmt::print("vocabulary    {}, hidden {}, {} query heads, per-layer inputs of {}\n",
@@ -167,11 +172,9 @@ Json summary(const engine::OpenedArtifact& source) {
     types[type] = {{"tensors", count.tensors}, {"values", count.values}};
   return {
       {"artifact", artifact.digest().hex()},
-      {"exporter", receipt.exporter},
       {"provenance", to_json(source.provenance)},
       {"target", artifact::to_json(receipt.target)},
       {"assistant", artifact::to_json(receipt.assistant)},
-      {"synthetic_seed", receipt.synthetic_seed ? Json(*receipt.synthetic_seed) : Json()},
       {"parameters",
        {{"target", weight_count(manifest, false)}, {"assistant", weight_count(manifest, true)}}},
       {"types", types},
@@ -232,7 +235,7 @@ Result<void> run(const Flags& flags) {
              engine::open_artifact(flags.engine.artifact, flags.engine.options()));
   const artifact::Artifact& artifact = source.artifact;
   if (flags.json) {
-    fmt::print("{}", canonical_json(summary(source)));
+    fmt::print("{}\n", summary(source).dump(2, ' ', true, Json::error_handler_t::replace));
     return {};
   }
   print_identity(source);
@@ -252,7 +255,7 @@ Result<void> run(const Flags& flags) {
     return {};
   }
   TRY_ASSIGN(const engine::OpenedModel opened, engine::open_model(artifact, options));
-  fmt::print("\nadapter       {} ({})\n", opened.device->info().name,
+  fmt::print("\nadapter       {} ({})\n", printable(opened.device->info().name),
              fmt::join(gpu::tier_names(opened.device->info().tiers), ", "));
   if (flags.plan) print_plan(opened.target->plan());
   if (!flags.routes && !flags.census) return {};

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/interrupts.h"
+#include "cli/output.h"
 
 namespace tandem::cli {
 namespace {
@@ -71,9 +73,13 @@ void refuse_empty_values(CLI::App& app) {
 
 int main(int argc, char** argv) {
   using namespace tandem;
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error, as a full disk is
   cli::hold_standard_streams();
   CLI::App app{"Tandem runs Gemma 4 on WebGPU. `tandem COMMAND --help` explains each command."};
   app.require_subcommand(1);
+  app.failure_message([](const CLI::App* command, const CLI::Error& error) {
+    return cli::printable_lines(CLI::FailureMessage::simple(command, error));
+  });
   app.set_version_flag("--version", "tandem " TANDEM_VERSION);
   const std::vector<cli::Command> commands{
       cli::generate(app),   cli::chat(app),     cli::logits(app),

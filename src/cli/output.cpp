@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+
+#include "base/error.h"
 
 namespace tandem::cli {
 
@@ -21,12 +24,33 @@ std::function<void(uint64_t, uint64_t)> progress_bar(std::string_view what) {
   };
 }
 
+std::string printable_lines(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t line = std::min(text.find_first_of("\n\t"), text.size());
+    result += printable(text.substr(0, line));
+    if (line < text.size()) result += text[line];
+    text.remove_prefix(std::min(line + 1, text.size()));
+  }
+  return result;
+}
+
+std::string ignored_settings(std::span<const std::string> keys) {
+  if (keys.empty()) return {};
+  return fmt::format("ignored settings of generation_config.json: {}\n",
+                     printable(fmt::format("{}", fmt::join(keys, ", "))));
+}
+
+std::string answer_text(std::string_view text) {
+  return isatty(STDOUT_FILENO) != 0 ? printable_lines(text) : std::string(text);
+}
+
 std::string megabytes(uint64_t bytes) {
   return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
 std::string adapter(const EngineInfo& info) {
-  return fmt::format("{}{}", info.adapter, info.software ? " (software)" : "");
+  return fmt::format("{}{}", printable(info.adapter), info.software ? " (software)" : "");
 }
 
 }  // namespace tandem::cli

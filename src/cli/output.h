@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,15 @@ namespace tandem::cli {
 
 // Draws a bar on standard error, if that is a terminal.
 std::function<void(uint64_t done, uint64_t total)> progress_bar(std::string_view what);
+
+// Text for people, whose newlines and tabs stay: `printable` of all else.
+std::string printable_lines(std::string_view text);
+
+// "ignored settings of generation_config.json: a, b\n", or nothing.
+std::string ignored_settings(std::span<const std::string> keys);
+
+// What a model says: to a terminal as printable_lines, else byte by byte.
+std::string answer_text(std::string_view text);
 
 // A size for people: "8.2 MB".
 std::string megabytes(uint64_t bytes);

@@ -26,7 +26,8 @@ Result<void> run(const Flags& flags) {
   TRY_ASSIGN(FilePublication publication, FilePublication::begin(flags.output));
   TRY(publication.file().write(artifact::release_text(release)));
   TRY(publication.commit());
-  fmt::print("{}: engine {}, artifact {}\n", flags.output, release.engine, release.artifact.hex());
+  fmt::print("{}: engine {}, artifact {}\n", printable(flags.output), printable(release.engine),
+             release.artifact.hex());
   return {};
 }
 

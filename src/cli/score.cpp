@@ -95,8 +95,8 @@ void print(const Flags& flags, const EngineInfo& info, const Score& score) {
     fmt::print(
         "{}: {} tokens in {} windows of {}, mean negative log-likelihood {:.6f} nats, perplexity "
         "{:.4f}; {:.1f} tokens/s, adapter: {}\n",
-        flags.file, score.tokens, score.windows, info.context, score.mean_nll(), score.perplexity(),
-        score.tokens_per_second(), adapter(info));
+        printable(flags.file), score.tokens, score.windows, info.context, score.mean_nll(),
+        score.perplexity(), score.tokens_per_second(), adapter(info));
     return;
   }
   const nlohmann::json json = {{"file", flags.file},
@@ -110,7 +110,7 @@ void print(const Flags& flags, const EngineInfo& info, const Score& score) {
                                {"software", info.software},
                                {"artifact", info.artifact},
                                {"kernel_closure", info.kernel_closure}};
-  fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  fmt::print("{}\n", json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
 Result<void> run(const Flags& flags) {

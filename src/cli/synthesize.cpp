@@ -31,8 +31,8 @@ Result<void> run(Flags flags) {
   flags.options.cancel = &interrupted;
   TRY_ASSIGN(const exporter::SynthesizeReport report,
              exporter::synthesize(config, flags.out, flags.options, progress_bar("synthesizing")));
-  fmt::print("{}: {} of random weights (seed {}), digest {}\n", flags.out, megabytes(report.bytes),
-             flags.options.seed, report.digest.hex());
+  fmt::print("{}: {} of random weights (seed {}), digest {}\n", printable(flags.out),
+             megabytes(report.bytes), flags.options.seed, report.digest.hex());
   return {};
 }
 

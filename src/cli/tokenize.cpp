@@ -8,6 +8,7 @@
 #include "artifact/artifact.h"
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "cli/prompt_flags.h"
 #include "engine/prompts.h"
 
@@ -25,16 +26,16 @@ Result<void> run(const Flags& flags) {
   const text::Tokenizer& tokenizer = prompts.tokenizer();
   if (!flags.prompt.ids.empty()) {
     TRY_ASSIGN(const std::string text, tokenizer.decode(flags.prompt.ids));
-    fmt::print("{}\n", text);
+    fmt::print("{}\n", answer_text(text));
     return {};
   }
   TRY_ASSIGN(const std::vector<uint32_t> ids, flags.prompt.encode(prompts));
   for (uint32_t id : ids) {
     // Quoted as JSON, so that spaces, newlines and bytes that are no text show.
     const std::string piece(tokenizer.piece(id));
-    fmt::print(
-        "{:>7}  {}\n", id,
-        nlohmann::json(piece).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{:>7}  {}\n", id,
+               printable(nlohmann::json(piece).dump(-1, ' ', false,
+                                                    nlohmann::json::error_handler_t::replace)));
   }
   fmt::print("{}\n", fmt::join(ids, ","));
   return {};

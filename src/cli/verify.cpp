@@ -52,10 +52,11 @@ Result<void> run(const ArtifactFlags& flags, const std::string& release) {
   TRY_ASSIGN(const artifact::Verification found,
              artifact::verify(flags.artifact, progress_bar("verifying"), flags.assistant));
   TRY(engine::Prompts::open(found.artifact));
-  TRY(engine::generation_config(found.artifact));
+  TRY_ASSIGN(const text::GenerationConfig generation, engine::generation_config(found.artifact));
   const artifact::Provenance provenance = artifact::provenance(found.artifact.receipt(), pins);
   if (flags.require_verified) TRY(artifact::require_verified(provenance, flags.artifact));
   print(found, provenance);
+  fmt::print("{}", ignored_settings(generation.ignored));
   if (!release.empty()) TRY(verify_release(release, found.artifact.digest()));
   return {};
 }

@@ -21,21 +21,26 @@ Result<text::Chat> open_chat(const artifact::Artifact& artifact, const text::Tok
 }  // namespace
 
 Result<Prompts> Prompts::open(const artifact::Artifact& artifact) {
-  TRY_ASSIGN(text::Tokenizer tokenizer,
-             text::Tokenizer::load(std::as_bytes(std::span(artifact.tokenizer()))));
+  const std::string file = (artifact.folder() / artifact::tokenizer_table_file).string();
+  const auto refuse = [&](std::string_view text) {
+    return fail(ErrorCode::malformed_artifact, "{}: {}", file, text);
+  };
+  Result<text::Tokenizer> loaded =
+      text::Tokenizer::load(std::as_bytes(std::span(artifact.tokenizer())));
+  if (!loaded) return refuse(loaded.error().message);
+  text::Tokenizer& tokenizer = *loaded;
   if (tokenizer.size() > artifact.config().vocabulary) {
-    return fail(ErrorCode::malformed_artifact, "{}: the tokenizer has {} tokens, the model {}",
-                artifact.folder().string(), tokenizer.size(), artifact.config().vocabulary);
+    return refuse(fmt::format("tokens: expected at most {}, the config's vocab_size, found {}",
+                              artifact.config().vocabulary, tokenizer.size()));
   }
   if (tokenizer.bos() != artifact.config().bos) {
-    return fail(ErrorCode::malformed_artifact, "{}: the tokenizer's BOS is {}, the config's {}",
-                artifact.folder().string(), tokenizer.bos(), artifact.config().bos);
+    return refuse(fmt::format("bos: expected {}, the config's bos_token_id, found {}",
+                              artifact.config().bos, tokenizer.bos()));
   }
   if (!(tokenizer.source() == artifact.manifest().tokenizer_source)) {
-    return fail(ErrorCode::malformed_artifact,
-                "{}: the tokenizer was made of the tokenizer.json {}, the manifest says {}",
-                artifact.folder().string(), tokenizer.source().hex(),
-                artifact.manifest().tokenizer_source.hex());
+    return refuse(
+        fmt::format("source: expected {}, the manifest's tokenizer_source_sha256, found {}",
+                    artifact.manifest().tokenizer_source.hex(), tokenizer.source().hex()));
   }
   Result<text::Chat> chat = open_chat(artifact, tokenizer);
   return Prompts(std::move(tokenizer), std::move(chat));

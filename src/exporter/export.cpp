@@ -34,6 +34,7 @@ Result<std::vector<BoundFile>> sources_of(const Source& source, SourceHashes& ha
 struct Target {
   Source source;
   spec::Config config;
+  std::vector<std::string> ignored_settings;
   Binding binding;
 };
 
@@ -49,8 +50,10 @@ Result<Target> open_target(const std::filesystem::path& path) {
   const Source& source = target.source;
   TRY_ASSIGN(target.config, spec::read_config(source.texts.config, source.config_name));
   if (source.texts.generation_config) {
-    TRY(text::read_generation_config(*source.texts.generation_config, source.generation_name,
-                                     target.config.vocabulary));
+    TRY_ASSIGN(text::GenerationConfig generation,
+               text::read_generation_config(*source.texts.generation_config, source.generation_name,
+                                            target.config.vocabulary));
+    target.ignored_settings = std::move(generation.ignored);
   }
   TRY_ASSIGN(target.binding, bind(*source.checkpoint, target.config));
   return target;
@@ -78,15 +81,16 @@ Result<Assistant> open_assistant(const std::filesystem::path& path, const spec::
 
 // What a receipt says of a target or an assistant. `published` is what the user says.
 template <class Part>
-Result<artifact::Origin> origin(const Part& part, SourceHashes& hashes,
+Result<artifact::Origin> origin(std::string_view role, const Part& part, SourceHashes& hashes,
                                 const std::optional<artifact::Published>& published,
                                 std::span<const artifact::Pins> pins) {
   artifact::Origin origin;
+  origin.exporter = exporter_name;
   origin.config = sha256(spec::canonical_config(part.config));
   TRY_ASSIGN(origin.sources, sources_of(part.source, hashes));
   origin.ignored = part.binding.ignored;
   origin.published = published;
-  const artifact::Pin* pin = artifact::matching_pin(origin, pins);
+  const artifact::Pin* pin = artifact::matching_pin(role, origin, pins);
   if (pin != nullptr) origin.published = pin->published;
   return origin;
 }
@@ -101,6 +105,19 @@ Result<void> check_bounds(const ExportOptions& options, const spec::Config& conf
                 config.max_positions, *options.context_bound);
   }
   return {};
+}
+
+// What is read is left as it is: refuses an output inside it.
+Result<void> check_outside(const std::filesystem::path& out, const std::filesystem::path& input) {
+  std::error_code error;
+  const auto folder = std::filesystem::weakly_canonical(input, error);
+  const auto place = std::filesystem::weakly_canonical(std::filesystem::absolute(out), error);
+  if (error ||
+      std::mismatch(folder.begin(), folder.end(), place.begin(), place.end()).first != folder.end())
+    return {};
+  return fail(ErrorCode::invalid_argument,
+              "{}: expected an output outside {}, which is read; choose another place",
+              out.string(), input.string());
 }
 
 // Publishes what the manifest, the receipt's origins and the report's tensors begin.
@@ -127,6 +144,8 @@ Result<ExportReport> export_checkpoint(const std::filesystem::path& path,
                                        const std::filesystem::path& out,
                                        const ExportOptions& options,
                                        const artifact::Progress& progress) {
+  TRY(check_outside(out, path));
+  if (options.assistant) TRY(check_outside(out, *options.assistant));
   TRY_ASSIGN(const std::vector<artifact::Pins> pins, artifact::known_pins(options.sources));
   TRY_ASSIGN(const Target target, open_target(path));
   const Texts& texts = target.source.texts;
@@ -152,14 +171,16 @@ Result<ExportReport> export_checkpoint(const std::filesystem::path& path,
   std::optional<SourceHashes> assistant_hashes;
   if (assistant) assistant_hashes.emplace(assistant->source.checkpoint->files(), weights);
   ExportReport report;
+  report.ignored_settings = target.ignored_settings;
   TRY_ASSIGN(report.tensors, write_weights(tensors, weights, publication, manifest, progress));
   artifact::Receipt receipt;
-  TRY_ASSIGN(receipt.target, origin(target, hashes, options.published, pins));
-  manifest.sources = sources_digest(receipt.target->sources);
+  TRY_ASSIGN(receipt.target,
+             origin(artifact::target_role, target, hashes, options.published, pins));
+  manifest.origin = origin_digest(*receipt.target);
   if (assistant) {
-    TRY_ASSIGN(receipt.assistant,
-               origin(*assistant, *assistant_hashes, options.assistant_published, pins));
-    manifest.mtp->sources = sources_digest(receipt.assistant->sources);
+    TRY_ASSIGN(receipt.assistant, origin(artifact::assistant_role, *assistant, *assistant_hashes,
+                                         options.assistant_published, pins));
+    manifest.mtp->origin = origin_digest(*receipt.assistant);
   }
   return finish(publication, manifest, artifact_files(texts, tokenizer), std::move(receipt), pins,
                 {weights.threads, weights.cancel, {}}, std::move(report));
@@ -170,6 +191,8 @@ Result<ExportReport> export_assistant(const std::filesystem::path& path,
                                       const std::filesystem::path& out,
                                       const ExportOptions& options,
                                       const artifact::Progress& progress) {
+  TRY(check_outside(out, path));
+  TRY(check_outside(out, onto));
   TRY_ASSIGN(const std::vector<artifact::Pins> pins, artifact::known_pins(options.sources));
   TRY_ASSIGN(const artifact::Artifact plain, artifact::Artifact::open(onto));
   if (plain.manifest().mtp) {
@@ -192,8 +215,9 @@ Result<ExportReport> export_assistant(const std::filesystem::path& path,
   TRY_ASSIGN(report.tensors,
              write_weights(assistant.binding.tensors, weights, publication, manifest, progress));
   artifact::Receipt receipt;
-  TRY_ASSIGN(receipt.assistant, origin(assistant, hashes, options.assistant_published, pins));
-  manifest.mtp->sources = sources_digest(receipt.assistant->sources);
+  TRY_ASSIGN(receipt.assistant, origin(artifact::assistant_role, assistant, hashes,
+                                       options.assistant_published, pins));
+  manifest.mtp->origin = origin_digest(*receipt.assistant);
   return finish(publication, manifest, {}, std::move(receipt), pins,
                 {weights.threads, weights.cancel, onto}, std::move(report));
 }

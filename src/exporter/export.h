@@ -32,11 +32,12 @@ struct ExportReport {
   artifact::Recipe recipe;
   std::vector<TensorReport> tensors;
   std::vector<artifact::IgnoredTensor> ignored;  // the assistant's last
+  std::vector<std::string> ignored_settings;     // keys of the generation config
   artifact::Provenance provenance;
 };
 
-// Publishes the artifact folder `out`, which must not exist. Nothing is left of an export that
-// fails.
+// Publishes the artifact folder `out`, which must not exist, and does not lie in a folder that is
+// read. Nothing is left of an export that fails.
 Result<ExportReport> export_checkpoint(const std::filesystem::path& checkpoint,
                                        const std::filesystem::path& out,
                                        const ExportOptions& options = {},

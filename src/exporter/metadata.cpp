@@ -14,8 +14,6 @@ namespace {
 using artifact::BoundFile;
 using artifact::Manifest;
 
-constexpr std::string_view tokenizer_table_file = "tokenizer.bin";
-
 Result<void> write_file(Publication& publication, std::string_view name, std::string_view bytes) {
   TRY_ASSIGN(OutputFile file, publication.create(name));
   TRY(file.write(bytes));
@@ -40,6 +38,8 @@ Result<void> check_staged(const std::filesystem::path& folder, std::string_view 
 }
 
 }  // namespace
+
+const std::string_view exporter_name = "tandem " TANDEM_VERSION;
 
 BoundFile bound(std::string_view name, std::string_view bytes) {
   return {std::string(name), bytes.size(), sha256(bytes)};
@@ -68,7 +68,7 @@ Manifest begin_manifest(const spec::Config& config, const Texts& texts,
                         std::string_view tokenizer_table) {
   Manifest manifest;
   manifest.config = config;
-  manifest.tokenizer = bound(tokenizer_table_file, tokenizer_table);
+  manifest.tokenizer = bound(artifact::tokenizer_table_file, tokenizer_table);
   manifest.tokenizer_source = sha256(texts.tokenizer);
   if (texts.chat_template) manifest.chat_template = bound(template_file, *texts.chat_template);
   if (texts.generation_config)
@@ -79,7 +79,7 @@ Manifest begin_manifest(const spec::Config& config, const Texts& texts,
 
 Files artifact_files(const Texts& texts, std::string_view tokenizer_table) {
   Files files;
-  files.emplace(tokenizer_table_file, tokenizer_table);
+  files.emplace(artifact::tokenizer_table_file, tokenizer_table);
   if (texts.chat_template) files.emplace(template_file, *texts.chat_template);
   if (texts.generation_config) files.emplace(generation_file, *texts.generation_config);
   return files;
@@ -88,7 +88,6 @@ Files artifact_files(const Texts& texts, std::string_view tokenizer_table) {
 Result<artifact::Receipt> publish(Publication& publication, const Manifest& manifest,
                                   const Files& files, artifact::Receipt receipt,
                                   const PublishOptions& options) {
-  receipt.exporter = "tandem " TANDEM_VERSION;
   receipt.recipe = manifest.recipe;
   receipt.files = bound_files(manifest);
   receipt.shards = bound_shards(manifest);

@@ -15,8 +15,8 @@ namespace tandem::exporter {
 
 inline constexpr std::string_view config_file = "config.json";
 inline constexpr std::string_view tokenizer_file = "tokenizer.json";
-inline constexpr std::string_view template_file = "chat_template.jinja";
-inline constexpr std::string_view generation_file = "generation_config.json";
+using artifact::generation_file;
+using artifact::template_file;
 
 enum class TokenizerForm {
   json,   // a tokenizer.json
@@ -40,6 +40,9 @@ Result<std::string> compile_tokenizer(const Texts& texts, const spec::Config& co
 // All of the manifest that does not depend on weights and sources, with the default bounds.
 artifact::Manifest begin_manifest(const spec::Config& config, const Texts& texts,
                                   std::string_view tokenizer_table);
+
+// What the receipts of this exporter begin with.
+extern const std::string_view exporter_name;
 
 struct PublishOptions {
   unsigned threads = 0;                // 0: one for each core

@@ -172,8 +172,8 @@ Result<void> write_random_weights(const SynthesizeOptions& options, Publication&
   return {};
 }
 
-artifact::Origin no_sources(const std::string& canonical_config) {
-  return {sha256(canonical_config), {}, {}, {}};
+artifact::Origin random_origin(const std::string& canonical_config, uint64_t seed) {
+  return {std::string(exporter_name), sha256(canonical_config), {}, {}, {}, seed};
 }
 
 }  // namespace
@@ -187,13 +187,12 @@ Result<SynthesizeReport> synthesize(const spec::Config& config, const std::files
   if (assistant) TRY(spec::check_pair(config, *assistant, "assistant"));
   TRY_ASSIGN(Publication publication, Publication::begin(out));
   artifact::Manifest manifest = begin_manifest(config, texts, tokenizer);
-  manifest.sources = artifact::sources_digest({});
   artifact::Receipt receipt;
-  receipt.target = no_sources(texts.config);
-  receipt.synthetic_seed = options.seed;
+  receipt.target = random_origin(texts.config, options.seed);
+  manifest.origin = origin_digest(*receipt.target);
   if (assistant) {
-    manifest.mtp = artifact::Mtp{*assistant, artifact::sources_digest({}), {}};
-    receipt.assistant = no_sources(spec::canonical_config(*assistant));
+    receipt.assistant = random_origin(spec::canonical_config(*assistant), options.seed);
+    manifest.mtp = artifact::Mtp{*assistant, origin_digest(*receipt.assistant), {}};
   }
   TRY(write_random_weights(options, publication, manifest, progress));
   TRY_ASSIGN(const artifact::LoadPlan plan,

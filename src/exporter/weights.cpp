@@ -42,7 +42,7 @@ void close_shard(Manifest& manifest, size_t first, std::vector<std::string>& hea
                                     ? artifact::assistant_role
                                     : artifact::target_role;
   manifest.shards.push_back(
-      {fmt::format("shard-{:05}.safetensors", manifest.shards.size()), std::string(role), 0, {}});
+      {artifact::shard_file(manifest.shards.size()), std::string(role), 0, {}});
   headers.push_back(std::move(layout.header));
 }
 

@@ -86,6 +86,10 @@ class AttachedTest : public ::testing::Test {
     auto receipt = artifact::read_receipt(read_file(path / "receipt.json"));
     EXPECT_TRUE(accepted(manifest) && accepted(receipt));
     change(*manifest);
+    for (artifact::BoundFile& source : receipt->assistant->sources) {
+      if (source.file == "tokenizer.json") source.sha256 = manifest->tokenizer_source;
+    }
+    manifest->mtp->origin = origin_digest(*receipt->assistant);
     receipt->recipe = manifest->recipe;
     receipt->files = bound_files(*manifest);
     receipt->shards = bound_shards(*manifest);
@@ -162,7 +166,7 @@ TEST_F(AttachedTest, EveryDifferenceIsRefusedWithBothValues) {
     std::function<void(Manifest&)> change;
     std::vector<std::string> words;
   };
-  const Digest zero;
+  const Digest zero, other = sha256("another");
   const std::string tokenizer =
       Artifact::open(at("plain"))->manifest().tokenizer_source.hex().substr(0, 20);
   for (const Case& c :
@@ -173,8 +177,8 @@ TEST_F(AttachedTest, EveryDifferenceIsRefusedWithBothValues) {
                           [](auto& m) { m.config.softcap = 15; },
                           {"/config/final_logit_softcapping: 15.0 there, 30.0 here"}},
                          {"tokenizer",
-                          [&](auto& m) { m.tokenizer_source = zero; },
-                          {"/tokenizer_source_sha256", zero.hex().substr(0, 20), tokenizer}},
+                          [&](auto& m) { m.tokenizer_source = other; },
+                          {"/tokenizer_source_sha256", other.hex().substr(0, 20), tokenizer}},
                          {"tokenizer's table",
                           [](auto& m) { m.tokenizer.bytes = 1; },
                           {"/tokenizer/bytes: 1 there"}},

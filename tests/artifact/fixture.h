@@ -35,6 +35,24 @@ inline const std::filesystem::path& exported(bool large) {
   return paths[large];
 }
 
+// Makes a folder's manifest and receipt anew for the shards that lie there, as who forges an
+// artifact would.
+inline void sign(const std::filesystem::path& folder, artifact::Manifest manifest,
+                 artifact::Receipt receipt) {
+  for (artifact::Shard& shard : manifest.shards) {
+    const std::string bytes = read_file(folder / shard.file);
+    shard.bytes = bytes.size();
+    shard.pieces.clear();
+    for (size_t begin = 0; begin < bytes.size(); begin += artifact::piece_bytes)
+      shard.pieces.push_back(sha256(std::string_view(bytes).substr(begin, artifact::piece_bytes)));
+  }
+  manifest.origin = origin_digest(*receipt.target);
+  receipt.files = bound_files(manifest);
+  receipt.shards = bound_shards(manifest);
+  write_file(folder / artifact::manifest_file, manifest_text(manifest));
+  write_file(folder / artifact::receipt_file, receipt_text(receipt));
+}
+
 class ArtifactTest : public ::testing::Test {
  protected:
   // A fresh copy.

@@ -1,6 +1,9 @@
 // Delivery of weights: every plane whole, nothing that is not verified.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -108,6 +111,52 @@ void overwrite(const fs::path& path, uint64_t begin, uint64_t end, char value) {
   std::fill(bytes.begin() + static_cast<ptrdiff_t>(begin),
             bytes.begin() + static_cast<ptrdiff_t>(end), value);
   write_file(path, bytes);
+}
+
+// An artifact whose hashes are all right.
+TEST_F(LoadTest, NumbersThatAreNotFiniteAreRefused) {
+  const auto pristine = Artifact::open(exported(false));
+  ASSERT_TRUE(accepted(pristine));
+  const artifact::Manifest& manifest = pristine->manifest();
+  for (const auto& [tensor_name, dtype] :
+       {std::pair("embedding", "F16"), std::pair("layers.1.down", "F16"),
+        std::pair("final_norm", "F32")}) {
+    const auto tensor = std::find_if(manifest.tensors.begin(), manifest.tensors.end(),
+                                     [&](const auto& t) { return t.name == tensor_name; });
+    ASSERT_NE(tensor, manifest.tensors.end());
+    const artifact::Plane& plane = tensor->planes.back();
+    const bool half = std::string_view(dtype) == "F16";
+    struct Case {
+      uint32_t bits;
+      bool finite;
+    };
+    for (const Case& c :
+         half ? std::vector<Case>{{0x7bff, true}, {0x7c00, false}, {0xfc00, false}, {0x7e01, false}}
+              : std::vector<Case>{{0x7f7fffff, true},
+                                  {0x7f800000, false},
+                                  {0xff800000, false},
+                                  {0x7fc00000, false},
+                                  {0xff800001, false}}) {
+      for (const size_t index : {0, 1, 17}) {
+        const fs::path folder = copy();
+        const fs::path file = folder / manifest.shards[plane.shard].file;
+        std::string bytes = read_file(file);
+        const size_t size = half ? 2 : 4;
+        std::memcpy(&bytes[plane.offset + index * size], &c.bits, size);
+        write_file(file, bytes);
+        sign(folder, manifest, pristine->receipt());
+        const auto verified = artifact::verify(folder);
+        if (c.finite) {
+          EXPECT_TRUE(accepted(verified)) << tensor_name;
+          continue;
+        }
+        EXPECT_TRUE(refused(
+            verified, ErrorCode::malformed_artifact,
+            {file.filename().string(), fmt::format("{}.{}[{}]", tensor_name, plane.name, index),
+             "expected a finite number"}));
+      }
+    }
+  }
 }
 
 // Every piece in turn is zeros, in a file of the right length.

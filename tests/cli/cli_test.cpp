@@ -87,11 +87,49 @@ TEST(Cli, ExportVerifyAndInspect) {
   const Outcome inspected = tandem("inspect '" + out + "'");
   EXPECT_EQ(inspected.status, 0);
   EXPECT_TRUE(contains(inspected.out, "sliding_attention")) << inspected.out;
+  EXPECT_TRUE(contains(inspected.out, "family        Gemma 4\n")) << inspected.out;
   const Outcome again = tandem("export '" + checkpoint + "' -o '" + out + "'");
   EXPECT_EQ(again.status, 1);
   EXPECT_TRUE(contains(again.err, "already_exists")) << again.err;
   std::filesystem::resize_file(out + "/manifest.json", 100);
   EXPECT_EQ(tandem("verify '" + out + "'").status, 1);
+}
+
+TEST(Cli, SettingsThatMeanNothingAreListed) {
+  const TemporaryFolder folder;
+  const std::string in = (folder.path() / "in").string(), out = (folder.path() / "out").string();
+  write_checkpoint(in, tiny_gemma3_config());
+  write_file(in + "/generation_config.json",
+             R"({"eos_token_id": 1, "cache_implementation": "hybrid", "no_\u009brepeat": 3})");
+  const std::string listed =
+      "ignored settings of generation_config.json: cache_implementation, no_\\u009brepeat\n";
+  const Outcome exported = tandem("export '" + in + "' -o '" + out + "'");
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  EXPECT_TRUE(contains(exported.out, listed)) << exported.out;
+  const Outcome verified = tandem("verify '" + out + "'");
+  EXPECT_TRUE(contains(verified.out, listed)) << verified.out << verified.err;
+  EXPECT_TRUE(contains(tandem("inspect '" + out + "'").out, "family        Gemma 3\n"));
+}
+
+// Names of files, whoever chose them, are shown and do not act.
+TEST(Cli, ControlBytesAreShownAsEscapes) {
+  const TemporaryFolder folder;
+  const std::string in = (folder.path() / "in").string(), out = (folder.path() / "out").string();
+  const std::string csi = "\xc2\x9b", del = "\x7f", escape = "\x1b";
+  write_checkpoint(in, tiny_config());
+  for (const std::string& name : {csi, del, escape, std::string("\x9b")}) {
+    const Outcome exported = tandem("export '" + in + "' -o '" + out + name + "'" +
+                                    " --published 'us" + csi + del + escape + "@0'");
+    ASSERT_EQ(exported.status, 0) << exported.err;
+    for (const char* command : {"verify", "inspect", "inspect --json"}) {
+      const Outcome shown = tandem(std::string(command) + " '" + out + name + "'");
+      ASSERT_EQ(shown.status, 0) << shown.err;
+      for (const std::string& text : {exported.out, shown.out}) {
+        for (const std::string& byte : {csi, del, escape, std::string("\x9b")})
+          EXPECT_FALSE(contains(text, byte)) << command;
+      }
+    }
+  }
 }
 
 TEST(Cli, ExportsAPairThatDraftsAndRefusesOneThatDoesNotFit) {
@@ -173,15 +211,17 @@ TEST(Cli, PendingIsRefusedWhereVerifiedIsWanted) {
     const Outcome refused = tandem(command + (" '" + out + "' --require-verified"));
     EXPECT_EQ(refused.status, 1);
     EXPECT_TRUE(contains(refused.err, "[unverified]")) << refused.err;
-    EXPECT_TRUE(contains(refused.err, "config.json: by the pin")) << refused.err;
+    EXPECT_TRUE(contains(refused.err, "expected the files of a pin")) << refused.err;
   }
   // A file of pins, from what inspect says that it was made from.
   const auto shown = nlohmann::json::parse(tandem("inspect '" + out + "' --json").out);
   EXPECT_EQ(shown.at("provenance").at("state"), "pending");
-  const nlohmann::json pin = {
-      {"name", "mine"}, {"published", nullptr}, {"files", shown.at("target").at("sources")}};
+  const nlohmann::json pin = {{"name", "mine"},
+                              {"role", "target"},
+                              {"published", nullptr},
+                              {"files", shown.at("target").at("sources")}};
   const nlohmann::json pins = {
-      {"schema", "tandem.sources"}, {"schema_version", 1}, {"pins", {pin}}};
+      {"schema", "tandem.sources"}, {"schema_version", 2}, {"pins", {pin}}};
   const std::string file = (folder.path() / "mine.json").string();
   write_file(file, pins.dump(2) + "\n");
   const Outcome verified =
@@ -426,6 +466,9 @@ TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
            {"profile /none", 1, "not_found"},
            {"export /none -o /tmp/none", 1, "not_found"},
            {"export " + atlas + " -o /tmp/none", 1, "config.json"},
+           {"export " + atlas + " -o " + atlas + "/out", 1, "expected an output outside"},
+           {"export " + atlas + " -o x --tensor a=f16 --tensor a=q8_0", 1, "--tensor a: expected"},
+           {"devices $(printf 'x\\033[31m')", 2, "x\\x1b[31m"},
            {"verify /none", 1, "not_found"},
            {"inspect /none", 1, "not_found"},
            {"inspect " + atlas + " --plan --limits /none", 1, "not_found"},

@@ -1,5 +1,6 @@
 // Signals end an export as they end any program, and leave nothing of it.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <csignal>
@@ -34,6 +35,25 @@ TEST(CliExport, ASignalEndsItAndNothingIsLeft) {
     EXPECT_TRUE(contains(read_text(folder.path() / "err"), "[cancelled]"));
     EXPECT_TRUE(fs::is_empty(place)) << signal;
   }
+}
+
+TEST(CliExport, AFileThatMayNotGrowIsAnError) {
+  const TemporaryFolder folder;
+  const fs::path in = folder.path() / "in", place = folder.path() / "place";
+  write_checkpoint(in, tiny_config());
+  fs::create_directory(place);
+  const Child child([&] {
+    const int err = open((folder.path() / "err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    dup2(err, STDERR_FILENO);
+    const rlimit limit{10'000, 10'000};
+    signal(SIGXFSZ, SIG_DFL);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    execl(TANDEM_PROGRAM, "tandem", "export", in.c_str(), "-o", (place / "out").c_str(), nullptr);
+    return 127;
+  });
+  EXPECT_EQ(child.wait().status, 1);
+  EXPECT_TRUE(contains(read_text(folder.path() / "err"), "[io]"));
+  EXPECT_TRUE(fs::is_empty(place));
 }
 
 }  // namespace

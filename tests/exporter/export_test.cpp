@@ -68,9 +68,9 @@ struct ExportTest : ::testing::Test {
     return run(shape, random_tensors(tiny_config(shape)), options);
   }
   // The manifest, but for the digest of what it was made from.
-  Json manifest_but_sources() const {
+  Json manifest_but_origin() const {
     Json manifest = Json::parse(read_file(out() / "manifest.json"));
-    manifest.erase("sources_sha256");
+    manifest.erase("origin_sha256");
     return manifest;
   }
   fs::path in() const { return folder.path() / "in"; }
@@ -258,9 +258,9 @@ TEST_F(ExportTest, AShardedCheckpointGivesTheSameWeights) {
   const TinyShape shape;
   const auto tensors = random_tensors(tiny_config(shape));
   ASSERT_TRUE(accepted(run(shape, tensors)));
-  const Json single = manifest_but_sources();
+  const Json single = manifest_but_origin();
   ASSERT_TRUE(accepted(run(shape, tensors, {}, 3)));
-  EXPECT_EQ(manifest_but_sources(), single);
+  EXPECT_EQ(manifest_but_origin(), single);
   const auto opened = artifact::Artifact::open(out());
   ASSERT_TRUE(accepted(opened));
   EXPECT_EQ(opened->receipt().target->sources.size(), 8u);
@@ -276,14 +276,15 @@ TEST_F(ExportTest, APinThatMatchesSaysWhereTheSourcesWerePublished) {
   const auto first = artifact::Artifact::open(out());
   ASSERT_TRUE(accepted(first));
   EXPECT_FALSE(first->receipt().target->published);
-  const std::string manifest = read_file(out() / "manifest.json");
+  const Json manifest = manifest_but_origin();
   Json files = Json::array();
   for (const artifact::BoundFile& source : first->receipt().target->sources)
     files.push_back(to_json(source));
   const Json pin = {{"name", "tiny"},
                     {"files", files},
+                    {"role", "target"},
                     {"published", {{"repository", "us/tiny"}, {"revision", "1"}}}};
-  const Json pins = {{"schema", "tandem.sources"}, {"schema_version", 1}, {"pins", {pin}}};
+  const Json pins = {{"schema", "tandem.sources"}, {"schema_version", 2}, {"pins", {pin}}};
   ExportOptions options;
   options.sources = folder.path() / "pins.json";
   write_file(options.sources, canonical_json(pins));
@@ -296,7 +297,7 @@ TEST_F(ExportTest, APinThatMatchesSaysWhereTheSourcesWerePublished) {
   EXPECT_EQ(report->provenance.state, artifact::State::verified);
   EXPECT_EQ(artifact::Artifact::open(out())->receipt().target->published,
             (artifact::Published{"us/tiny", "1"}));
-  EXPECT_EQ(read_file(out() / "manifest.json"), manifest);
+  EXPECT_EQ(manifest_but_origin(), manifest);
 
   options.published = artifact::Published{"us/tiny", "2"};
   report = export_again();
@@ -314,7 +315,7 @@ TEST_F(ExportTest, TensorsIgnoredByRuleAreListed) {
   const TinyShape shape;
   auto tensors = random_tensors(tiny_config(shape), {.prefix = "model.language_model."});
   ASSERT_TRUE(accepted(run(shape, tensors)));
-  const Json expected = manifest_but_sources();
+  const Json expected = manifest_but_origin();
   const std::vector<std::byte> byte(1);
   const char* surplus[] = {"model.language_model.layers.4.self_attn.k_proj.weight",
                            "model.language_model.layers.5.self_attn.v_proj.weight",
@@ -329,7 +330,7 @@ TEST_F(ExportTest, TensorsIgnoredByRuleAreListed) {
         [&](const auto& ignored) { return ignored.name == name && !ignored.rule.empty(); }))
         << name;
   }
-  EXPECT_EQ(manifest_but_sources(), expected);
+  EXPECT_EQ(manifest_but_origin(), expected);
   const auto opened = artifact::Artifact::open(out());
   ASSERT_TRUE(accepted(opened));
   EXPECT_EQ(opened->receipt().target->ignored, report->ignored);
@@ -467,6 +468,29 @@ TEST_F(ExportTest, AnOutputIsNeverReplaced) {
   const auto before = contents(out());
   EXPECT_TRUE(refused(export_checkpoint(in(), out()), ErrorCode::already_exists, {out().string()}));
   EXPECT_EQ(contents(out()), before);
+}
+
+TEST_F(ExportTest, AnOutputInsideWhatIsReadIsRefused) {
+  ASSERT_TRUE(accepted(run(two_layers)));
+  const auto before = contents(in());
+  fs::create_directory(in() / "deep");
+  fs::create_directory_symlink(in(), folder.path() / "link");
+  for (const fs::path& inside : {in() / "out", in() / "deep" / "out", in() / "deep" / ".." / "out",
+                                 folder.path() / "link" / "out", in()}) {
+    EXPECT_TRUE(refused(export_checkpoint(in(), inside), ErrorCode::invalid_argument,
+                        {inside.string(), "outside", in().string()}));
+    ExportOptions options;
+    options.assistant = in();
+    EXPECT_FALSE(export_checkpoint(folder.path() / "none", inside, options));
+    EXPECT_TRUE(refused(exporter::export_assistant(folder.path() / "none", in(), inside),
+                        ErrorCode::invalid_argument, {"outside"}));
+    EXPECT_TRUE(refused(exporter::export_assistant(in(), out(), inside),
+                        ErrorCode::invalid_argument, {"outside"}));
+  }
+  EXPECT_TRUE(fs::is_empty(in() / "deep"));
+  fs::remove(in() / "deep");
+  EXPECT_EQ(contents(in()), before);
+  EXPECT_TRUE(accepted(export_checkpoint(in(), in().string() + "side")));
 }
 
 TEST_F(ExportTest, BoundsAreIndependentAndWithinTheConfig) {

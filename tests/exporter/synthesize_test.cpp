@@ -98,20 +98,24 @@ TEST_F(SynthesizeTest, IsAWholeArtifactThatSaysWhatItIs) {
   EXPECT_EQ(artifact.plan().bytes, report->bytes);
   EXPECT_EQ(artifact.config(), tiny());
   EXPECT_EQ(artifact.manifest().recipe, artifact::Recipe{});  // q4_0 and f32
-  EXPECT_EQ(artifact.receipt().synthetic_seed, 7u);
+  EXPECT_EQ(artifact.receipt().target->synthetic_seed, 7u);
   EXPECT_TRUE(artifact.receipt().target->sources.empty());
 }
 
 TEST_F(SynthesizeTest, TheMarkCannotBeDroppedOrJoinedBySources) {
   artifact::Receipt receipt = make(tiny()).receipt();
   Json json = Json::parse(receipt_text(receipt));
-  json["synthetic_seed"] = nullptr;
+  json["target"]["synthetic_seed"] = nullptr;
   EXPECT_TRUE(refused(artifact::read_receipt(canonical_json(json)), ErrorCode::bad_value,
                       {"synthetic_seed", "null", "0 files"}));
   receipt.target->sources = {{"config.json", 2, sha256("{}")}};
   EXPECT_TRUE(refused(artifact::read_receipt(receipt_text(receipt)), ErrorCode::bad_value,
                       {"synthetic_seed", "a seed", "1 files"}));
-  receipt.synthetic_seed.reset();
+  receipt.target->synthetic_seed.reset();
+  write_file(out() / "receipt.json", receipt_text(receipt));
+  EXPECT_TRUE(refused(Artifact::open(out()), ErrorCode::malformed_artifact, {"target"}));
+  receipt = make(tiny()).receipt();
+  receipt.target->synthetic_seed = 99;
   write_file(out() / "receipt.json", receipt_text(receipt));
   EXPECT_TRUE(refused(Artifact::open(out()), ErrorCode::malformed_artifact, {"target"}));
 }
@@ -139,8 +143,9 @@ TEST_F(SynthesizeTest, AnAssistantIsOfTheSameSeed) {
   EXPECT_EQ(manifest.mtp->config, assistant);
   EXPECT_EQ(manifest.recipe, artifact::Recipe{});
   const artifact::Receipt& receipt = verified->artifact.receipt();
-  EXPECT_EQ(receipt.synthetic_seed, 5u);
+  EXPECT_EQ(receipt.target->synthetic_seed, 5u);
   ASSERT_TRUE(receipt.assistant);
+  EXPECT_EQ(receipt.assistant->synthetic_seed, 5u);
   EXPECT_TRUE(receipt.assistant->sources.empty());
   // The target is as without the assistant.
   const std::string shard = read_file(out() / "shard-00000.safetensors");
@@ -161,13 +166,13 @@ TEST_F(SynthesizeTest, AnAssistantOfAnotherModelIsRefused) {
   EXPECT_FALSE(fs::exists(out()));
 }
 
-TEST_F(SynthesizeTest, TheSeedStandsForTheAssistantToo) {
+TEST_F(SynthesizeTest, TheMarkOfAnAssistantStandsForItself) {
   ASSERT_TRUE(accepted(synthesize(exporter::geometry("atlas").value(), out(),
                                   {.assistant = exporter::assistant_geometry("atlas").value()})));
   artifact::Receipt receipt = Artifact::open(out()).value().receipt();
   receipt.assistant->sources = {{"config.json", 2, sha256("{}")}};
   EXPECT_TRUE(refused(artifact::read_receipt(receipt_text(receipt)), ErrorCode::bad_value,
-                      {"synthetic_seed", "1 files", "assistant.sources"}));
+                      {"assistant.synthetic_seed", "a seed", "1 files"}));
 }
 
 TEST_F(SynthesizeTest, AnOutputThatExistsIsRefused) {
