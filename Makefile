@@ -122,6 +122,7 @@ test: dev web-package
 test-long: gemma-tokenizer dev web-package asan
 	$(CTEST) --test-dir build/dev
 	$(CTEST) --test-dir build/asan -L '^cpu$$'
+	$(MAKE) fuzz FUZZ_SECONDS=5
 
 # Every fuzzer for FUZZ_SECONDS; what it finds lies in build/fuzz/findings.
 fuzz:

@@ -8,9 +8,12 @@
 #include <utility>
 
 #include "artifact/manifest.h"
+#include "artifact/pins.h"
 #include "artifact/receipt.h"
 #include "artifact/safetensors.h"
+#include "exporter/bind.h"
 #include "exporter/gguf.h"
+#include "exporter/source.h"
 #include "spec/config.h"
 #include "text/generation_config.h"
 #include "text/tokenizer.h"
@@ -95,6 +98,30 @@ Result<void> read_gguf(std::string_view input) {
   return {};
 }
 
+// All that an export reads of a GGUF file before its weights: config, tokenizer, tensors by name.
+Result<void> read_gguf_source(std::string_view input) {
+  const MemoryFile memory(input);
+  TRY_ASSIGN(const exporter::Source source, exporter::open_gguf_source(memory.path()));
+  const exporter::Texts& texts = source.texts;
+  if (const auto assistant = spec::read_assistant_config(texts.config, source.config_name)) {
+    TRY(exporter::bind(*source.checkpoint, *assistant));
+    return {};
+  }
+  TRY_ASSIGN(const spec::Config config, spec::read_config(texts.config, source.config_name));
+  TRY(exporter::compile_tokenizer(texts, config));
+  if (texts.generation_config) {
+    TRY(text::read_generation_config(*texts.generation_config, source.generation_name,
+                                     config.vocabulary));
+  }
+  TRY(exporter::bind(*source.checkpoint, config));
+  return {};
+}
+
+Result<void> read_pins(std::string_view input) {
+  TRY(artifact::read_pins(input, "sources.json"));
+  return {};
+}
+
 Result<void> read_tokenizer(std::string_view input) {
   const auto table = text::compile_tokenizer(input, "tokenizer.json");
   if (!table) return tl::unexpected(table.error());
@@ -114,9 +141,11 @@ constexpr FuzzTarget targets[] = {
     {"config", read_config},
     {"generation_config", read_generation_config},
     {"gguf", read_gguf},
+    {"gguf_source", read_gguf_source},
     {"manifest", read_manifest},
     {"receipt", read_receipt},
     {"safetensors", read_safetensors},
+    {"sources", read_pins},
     {"tokenizer", read_tokenizer},
 };
 

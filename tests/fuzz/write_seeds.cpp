@@ -69,6 +69,18 @@ bool write_seeds(const Seeds& seeds) {
   seeds.add("safetensors", "few", read_file(temporary.path() / "few"));
   GgufContent gguf = gguf_checkpoint(config, read_file(target / "tokenizer.json"), "{{ x }}", few);
   seeds.add("gguf", "few", write_gguf(gguf));
+  const std::string tokenizer = read_file(target / "tokenizer.json");
+  const auto add_source = [&](std::string_view name, const std::string& json,
+                              const std::vector<CheckpointTensor>& weights) {
+    seeds.add("gguf_source", name,
+              write_gguf(gguf_checkpoint(json, tokenizer, "{{ x }}", in_blocks(weights, "Q4_0"))));
+  };
+  add_source("gemma4", config, tensors);
+  add_source("assistant", assistant, random_assistant_tensors(assistant));
+  const std::string gemma3 = tiny_gemma3_config();
+  add_source("gemma3", gemma3, random_tensors(gemma3));
+  seeds.add("sources", "built_in.json",
+            read_file(fs::path(TANDEM_SOURCE_DIR) / "models/sources.json"));
   return true;
 }
 
