@@ -80,6 +80,20 @@ TEST(Sampling, IsGreedyUnlessTheConfigSamples) {
   EXPECT_EQ(all.repetition_penalty, 1.2f);
 }
 
+// As in the files of real checkpoints.
+TEST(Sampling, OtherKeysAreNamed) {
+  const auto read = [](std::string_view json) {
+    return read_generation_config(json, "g", 1000).value().ignored;
+  };
+  EXPECT_EQ(read(R"({"eos_token_id": 1, "do_sample": true, "temperature": 1.0, "top_k": 64,
+                     "top_p": 0.95, "min_p": 0.0, "repetition_penalty": 1.0})"),
+            std::vector<std::string>{});
+  EXPECT_EQ(read(R"({"_from_model_config": true, "bos_token_id": 2, "cache_implementation":
+                     "hybrid", "eos_token_id": [1, 106], "transformers_version": "5.5.0"})"),
+            (std::vector<std::string>{"_from_model_config", "bos_token_id", "cache_implementation",
+                                      "transformers_version"}));
+}
+
 TEST(Sampling, RefusesOtherTypes) {
   for (const char* keys : {R"("do_sample": 1)", R"("temperature": "1")", R"("top_k": 1.5)",
                            R"("top_k": -1)", R"("top_p": true)", R"("min_p": [0])"}) {
