@@ -333,9 +333,7 @@ TEST(Cli, ProfileAccountsForEveryDispatch) {
     for (const nlohmann::json& kernel : method.at("kernels")) {
       calls += kernel.at("calls").get<uint64_t>();
       time_ns += kernel.at("time_ns").get<uint64_t>();
-      // The small operators of drafting keep no account of them.
-      EXPECT_TRUE(kernel.at("bytes").is_number_unsigned() || method.at("method") == "k2_round")
-          << kernel;
+      EXPECT_TRUE(kernel.at("bytes").is_number_unsigned()) << kernel;
     }
     EXPECT_EQ(method.at("calls"), calls);
     EXPECT_EQ(calls % method.at("runs").get<uint64_t>(), 0u);

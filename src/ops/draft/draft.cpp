@@ -25,6 +25,8 @@ Result<void> record(gpu::CommandList& commands, const DraftInput& op) {
                 columns, spec::name(type), op.x_in_lanes ? " and rows in lane order" : "");
   }
   const uint64_t row = uint64_t{columns} * sizeof(float);
+  uint64_t table_row = 0;
+  for (const spec::PlaneLayout& plane : planes) table_row += plane.bytes_per_row;
   TRY(check_steps(op.drafts, op.step, op.draft_steps));
   TRY(gpu::check_indexable(uint64_t{op.max_rows} * columns));
   TRY(check_size(kernel, "timeline", op.timeline, timeline_bytes(op.context)));
@@ -36,21 +38,24 @@ Result<void> record(gpu::CommandList& commands, const DraftInput& op) {
     if (planes.size() > 1) {
       TRY(check_size(kernel, "scales", part.scales, part.rows * planes[1].bytes_per_row));
     }
-    TRY(dispatch(commands,
-                 {kernel,
-                  {{"TYPE", double(type)},
-                   {"FIRST_ROW", double(part.first_row)},
-                   {"ROWS", double(part.rows)},
-                   {"COLUMNS", double(columns)},
-                   {"SCALE", op.scale},
-                   {"DRAFTS", double(op.drafts)},
-                   {"CONTEXT", double(op.context)},
-                   {"MAX_ROWS", double(op.max_rows)},
-                   {"X_IN_LANES", op.x_in_lanes ? 1.0 : 0.0}},
-                  {}},
-                 {gpu::uniform(op.step), gpu::read(part.values),
-                  gpu::read(part.scales ? part.scales : part.values), gpu::read(op.timeline),
-                  gpu::read(op.x), gpu::read_write(op.y), gpu::read_write(op.draft_steps)}));
+    TRY(dispatch(
+        commands,
+        {kernel,
+         {{"TYPE", double(type)},
+          {"FIRST_ROW", double(part.first_row)},
+          {"ROWS", double(part.rows)},
+          {"COLUMNS", double(columns)},
+          {"SCALE", op.scale},
+          {"DRAFTS", double(op.drafts)},
+          {"CONTEXT", double(op.context)},
+          {"MAX_ROWS", double(op.max_rows)},
+          {"X_IN_LANES", op.x_in_lanes ? 1.0 : 0.0}},
+         {},
+         // A row of the table and of x, and y; all in the first part, whoever owns the token.
+         gpu::Traffic{.fixed = part.first_row == 0 ? table_row + 3 * row : 0}},
+        {gpu::uniform(op.step), gpu::read(part.values),
+         gpu::read(part.scales ? part.scales : part.values), gpu::read(op.timeline),
+         gpu::read(op.x), gpu::read_write(op.y), gpu::read_write(op.draft_steps)}));
   }
   return {};
 }
@@ -79,7 +84,8 @@ Result<void> record(gpu::CommandList& commands, const Draft& op) {
         {"CONTEXT", double(op.context)},
         {"SCORED", double(op.scored)},
         {"SCRIPTED", op.script ? 1.0 : 0.0}},
-       {}},
+       {},
+       gpu::Traffic{.fixed = op.scored * (sizeof(uint32_t) + sizeof(float))}},
       {gpu::read_write(op.step), gpu::read_write(op.draft_steps), gpu::read(op.tokens),
        gpu::read(op.scores ? op.scores : op.tokens), gpu::read(op.script ? op.script : op.tokens),
        gpu::read(op.stop_ids), gpu::read_write(op.timeline)});

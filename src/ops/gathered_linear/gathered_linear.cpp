@@ -48,6 +48,11 @@ Route gathered_linear_route(const GatheredLinear& op, const MatrixPart& part,
   // A processor runs one invocation after another: lanes only cost.
   const uint32_t lanes = adapter.software ? 1 : 16;
   const uint64_t outputs = uint64_t{op.count} * op.group_rows;
+  // Of the rows chosen, the part's share of all: each is numbered, read and written.
+  uint64_t row_bytes = 2 * sizeof(uint32_t) + sizeof(float);
+  for (const spec::PlaneLayout& plane : spec::planes(op.weights.type, op.weights.columns)) {
+    row_bytes += plane.bytes_per_row;
+  }
   return {"gathered_linear",
           {{"TYPE", double(op.weights.type)},
            {"FIRST_ROW", double(part.first_row)},
@@ -59,7 +64,9 @@ Route gathered_linear_route(const GatheredLinear& op, const MatrixPart& part,
            {"SOFTCAP", op.softcap},
            {"LANES", double(lanes)},
            {"WORKGROUP", double(workgroup)}},
-          {.groups = (outputs * lanes + workgroup - 1) / workgroup}};
+          {.groups = (outputs * lanes + workgroup - 1) / workgroup},
+          gpu::Traffic{.fixed = outputs * part.rows / op.weights.rows * row_bytes +
+                                op.weights.columns * sizeof(float)}};
 }
 
 Result<void> record(gpu::CommandList& commands, const GatheredLinear& op) {

@@ -32,7 +32,9 @@ Route stage(uint32_t columns, uint32_t part, uint32_t k, bool from_partials) {
            {"PART", double(part)},
            {"K", double(k)},
            {"FROM_PARTIALS", from_partials ? 1.0 : 0.0}},
-          {.groups = div_up(columns, part), .rows_per_group = 1}};
+          {.groups = div_up(columns, part), .rows_per_group = 1},
+          gpu::Traffic{.per_row = columns * (from_partials ? 2 : 1) * sizeof(float) +
+                                  uint64_t{div_up(columns, part)} * k * 2 * sizeof(float)}};
 }
 
 Result<void> check(const TopK& op) {
