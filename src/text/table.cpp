@@ -103,7 +103,7 @@ Result<void> check_added(const Table& table, std::vector<Kind>& kinds) {
     kinds[id] = special ? Kind::special : Kind::added;
   }
   if (table.bos >= table.size() || kinds[table.bos] != Kind::special) {
-    return malformed("bos: expected a special token, found {}", table.bos);
+    return malformed("bos: expected a special token, found token {}", table.bos);
   }
   return {};
 }

@@ -130,7 +130,7 @@ TEST(Compile, RefusesByName) {
        [](json& t) { t["post_processor"]["single"][0]["SpecialToken"]["id"] = "<s>"; }, "<s>"},
       {"BOS that is not special",
        [](json& t) { t["post_processor"]["single"][0]["SpecialToken"]["id"] = "<tab>"; },
-       "not a special token"},
+       "expected a special token"},
       {"an unknown key", [](json& t) { t["novel"] = 1; }, "novel"},
       // the model
       {"Unigram", [](json& t) { t["model"]["type"] = "Unigram"; }, "Unigram"},
@@ -153,7 +153,7 @@ TEST(Compile, RefusesByName) {
       {"an unknown added option", [](json& t) { t["added_tokens"][4]["novel"] = 1; }, "novel"},
       {"an added token with another id", [](json& t) { t["added_tokens"][4]["id"] = 9; }, "<tab>"},
       {"a token added twice", [](json& t) { t["added_tokens"].push_back(t["added_tokens"][4]); },
-       "twice"},
+       "once"},
       {"an empty added token",
        [](json& t) {
          t["added_tokens"][4]["content"] = "";
@@ -206,7 +206,7 @@ TEST(Compile, RefusesByName) {
          t["model"]["vocab"]["<0x00><0x01>"] = t["model"]["vocab"].size();
          t["model"]["merges"].push_back({"<0x00>", "<0x01>"});
        },
-       "byte token"},
+       "no bytes"},
       {"a merge that makes a special token",
        [](json& t) {
          t["added_tokens"].push_back(t["added_tokens"][0]);
