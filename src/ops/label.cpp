@@ -64,11 +64,6 @@ constexpr Shape shapes[] = {
        return fmt::format("{}/{}x{} {} {}{}", c["HEADS"], c["KV_HEADS"], c["HEAD_DIM"], c.kv(),
                           c.window(), c["ROPE"] != 0 ? " rope" : "");
      }},
-    {"attention_window",
-     [](const Constants& c) {
-       return fmt::format("{}/{}x{} {} {}{}", c["HEADS"], c["KV_HEADS"], c["HEAD_DIM"], c.kv(),
-                          c.window(), c["ROPE"] != 0 ? " rope" : "");
-     }},
     {"attention_combine",
      [](const Constants& c) {
        return fmt::format("{}x{} {}", c["HEADS"], c["HEAD_DIM"], c.window());

@@ -279,18 +279,18 @@ TEST(Attention, ALaggingWindowHoldsDistancesOneToItsWidth) {
 
 TEST(Attention, SlidingLayersNeedTheSameWorkgroupsAtEveryPosition) {
   Attention op = {.heads = 8, .kv_heads = 1, .head_dim = 256, .window = 512, .positions = 8960};
-  EXPECT_EQ(attention_routes(op)[0].grid.groups, 8u * 4);  // four parts of a head
+  EXPECT_EQ(attention_routes(op)[0].grid.groups, 8u * 17);  // 512 keys touch up to 17 tiles of 32
   EXPECT_EQ(attention_routes(op)[0].grid.positions_per_group, 0u);
-  EXPECT_EQ(attention_routes(op).size(), 1u);
-  op.window = 1024;
-  EXPECT_EQ(attention_routes(op)[0].grid.groups, 8u * 17);  // 1024 keys touch up to 17 splits of 64
-  EXPECT_EQ(attention_routes(op)[0].grid.positions_per_group, 0u);
+  EXPECT_EQ(attention_routes(op)[1].grid.groups, 8u * 4);  // four parts of a head
   op.window = 0;
-  EXPECT_EQ(attention_routes(op)[0].grid.groups, 8u);
-  EXPECT_EQ(attention_routes(op)[0].grid.positions_per_group, split_keys);
-  EXPECT_EQ(attention_routes(op).size(), 2u);
+  op.queries = 2;
+  op.tile = 64;
+  EXPECT_EQ(attention_routes(op)[0].grid.groups, 4u);
+  EXPECT_EQ(attention_routes(op)[0].grid.positions_per_group, 64u);
+  EXPECT_EQ(attention_routes(op)[1].grid.positions_per_group, 0u);
   op.route = AttentionRoute::whole;
-  EXPECT_EQ(attention_routes(op)[0].grid.groups, 2u);  // four heads together
+  EXPECT_EQ(attention_routes(op)[0].grid.groups, 1u);  // eight heads of four rows together
+  EXPECT_EQ(attention_routes(op)[0].grid.rows_per_group, 4u);
   EXPECT_EQ(attention_routes(op).size(), 1u);
 }
 
@@ -382,6 +382,10 @@ TEST(Attention, RefusesShapesItsKernelsAreNotBuiltFor) {
   bad = good, bad.positions = 65;  // a second split, which partials has no room for
   EXPECT_FALSE(record(commands, bad));
   bad = good, bad.y = {};
+  EXPECT_FALSE(record(commands, bad));
+  bad = good, bad.tile = 16;
+  EXPECT_FALSE(record(commands, bad));
+  bad = good, bad.queries = 4;  // of two KV heads
   EXPECT_FALSE(record(commands, bad));
   const QueryRope rope{8, 1e-6f, data.view(), data.view()};
   bad = good, bad.rope = rope;

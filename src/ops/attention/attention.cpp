@@ -2,54 +2,58 @@
 #include "ops/attention/attention.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 
 namespace tandem::ops {
 namespace {
 
-// The most tiles of keys that one row sees.
-uint32_t max_splits(const Attention& op) {
-  const uint32_t context = (op.positions + split_keys - 1) / split_keys;
-  if (op.window == 0) return context;
-  // A window of more than one key that starts at the last key of a tile touches the most.
-  return std::min(context, (op.window + split_keys - 2) / split_keys + 1);
-}
+constexpr uint32_t invocations = 256;   // of a workgroup
+constexpr uint32_t whole_queries = 32;  // of one of the route `whole`
 
-// Few rows whose windows fit a workgroup need no combine.
-bool takes_window(const Attention& op) {
-  return op.route == AttentionRoute::split && op.window != 0 && op.window <= 513 &&
-         op.head_dim <= 256;
-}
-
-// Workgroups that share a head's elements: only where there are many keys to read.
-uint32_t window_parts(const Attention& op) {
-  return op.window >= 256 && op.head_dim % 32 == 0 ? 4 : 1;
-}
-
-// Heads of one KV head that a workgroup of the route `whole` computes together, so that they read
-// each key once.
-uint32_t queries_together(const Attention& op) {
+// The most heads up to `most` that share a KV head evenly.
+uint32_t heads_together(const Attention& op, uint32_t most) {
   const uint32_t group = op.heads / op.kv_heads;
-  uint32_t queries = 4;
+  uint32_t queries = std::min(group, most);
   while (group % queries != 0) --queries;
   return queries;
 }
 
-// Of the route `whole`: each owns a pair of a head's elements.
-uint32_t invocations(const Attention& op) {
-  return std::max(64u, (op.head_dim / 2 + 63) / 64 * 64);
+// Of a split: measured on an H200 (docs/operators.md).
+uint32_t tile(const Attention& op) {
+  if (op.tile != 0) return op.tile;
+  return op.window == 0 ? 64 : 32;
+}
+uint32_t queries(const Attention& op) {
+  if (op.queries != 0) return op.queries;
+  return op.window == 0 ? heads_together(op, 2) : 1;
 }
 
-// Partial sums for each head and `split_keys` positions in reach, of one row.
+// The most tiles of keys that one row sees.
+uint32_t max_splits(const Attention& op) {
+  const uint32_t context = (op.positions + tile(op) - 1) / tile(op);
+  if (op.window == 0) return context;
+  // A window of more than one key that starts at the last key of a tile touches the most.
+  return std::min(context, (op.window + tile(op) - 2) / tile(op) + 1);
+}
+
+// Workgroups that combine a head: some of 16 quads.
+uint32_t combine_parts(const Attention& op) {
+  uint32_t parts = std::max(1u, op.head_dim / 64);
+  while (op.head_dim % (4 * parts) != 0) --parts;
+  return parts;
+}
+
+// Partial sums for each head and position in reach, of one row.
 uint64_t partials_bytes_per_position(const Attention& op) {
-  return op.heads * (op.head_dim + 4) * sizeof(float) / split_keys;
+  return op.heads * (op.head_dim + 4) * sizeof(float) / tile(op);
 }
 
 // q, y or the partial sums, and each key and value in reach once.
 gpu::Traffic traffic(const Attention& op) {
   const uint64_t row = uint64_t{op.heads} * op.head_dim * sizeof(float);
-  const bool split = op.route == AttentionRoute::split && !takes_window(op);
+  const bool split = op.route == AttentionRoute::split;
   return {.per_row = split ? row : 2 * row,
           .per_position = 2 * kv_row_bytes(op.kv.type, op.kv_heads, op.head_dim) +
                           (split ? partials_bytes_per_position(op) : 0),
@@ -90,7 +94,14 @@ Result<void> check(const Attention& op) {
   TRY(check_size("attention", "y", op.y, elements * sizeof(float)));
   TRY(check_cache("attention", op.kv, op.kv_heads, op.head_dim));
   if (op.rope) TRY(check_rope(op));
-  if (op.route == AttentionRoute::whole || takes_window(op)) return {};
+  if ((tile(op) != 32 && tile(op) != 64) || queries(op) > 4 ||
+      op.heads / op.kv_heads % queries(op) != 0) {
+    return fail(
+        ErrorCode::internal,
+        "attention: a split has 32 or 64 keys and up to 4 heads of a KV head, not {} and {}",
+        tile(op), queries(op));
+  }
+  if (op.route == AttentionRoute::whole) return {};
   TRY(gpu::check_indexable(attention_partials_bytes(op) / sizeof(float)));
   return check_size("attention", "partials", op.partials, attention_partials_bytes(op));
 }
@@ -98,7 +109,6 @@ Result<void> check(const Attention& op) {
 }  // namespace
 
 uint64_t attention_partials_bytes(const Attention& op) {
-  if (takes_window(op)) return sizeof(float);
   const uint64_t split_bytes = (uint64_t{op.head_dim} + 4) * sizeof(float);
   return uint64_t{op.max_rows} * op.heads * max_splits(op) * split_bytes;
 }
@@ -117,38 +127,39 @@ std::vector<Route> attention_routes(const Attention& op) {
   const gpu::Constant slots{"SLOTS", double(op.kv.slots)};
   const gpu::Constant kv_f16{"KV_F16", op.kv.type == KvType::f16 ? 1.0 : 0.0};
   if (op.route == AttentionRoute::whole) {
-    const uint32_t queries = queries_together(op);
-    const uint32_t lanes = std::max(1u, invocations(op) / (queries * split_keys));
+    const uint32_t heads = heads_together(op, whole_queries);
+    const uint32_t groups = std::bit_floor(std::min(8u, 2 * invocations / op.head_dim));
     return {{"attention",
              with({kv_heads,
                    slots,
                    kv_f16,
-                   {"TILE", double(split_keys)},
-                   {"QUERIES", double(queries)},
-                   {"INVOCATIONS", double(invocations(op))},
-                   {"LANES", double(lanes)}}),
-             {.groups = op.heads / queries, .rows_per_group = 1},
+                   {"HEADS_TOGETHER", double(heads)},
+                   {"VALUE_GROUPS", double(groups)}}),
+             {.groups = op.heads / heads, .rows_per_group = whole_queries / heads},
              traffic(op)}};
   }
   const gpu::Constant rope{"ROPE", op.rope ? 1.0 : 0.0};
   const gpu::Constant rotated{"ROTATED", op.rope ? op.rope->rotated_pairs : 1.0};
   const gpu::Constant epsilon{"EPSILON", op.rope ? op.rope->epsilon : 0.0};
-  if (takes_window(op)) {
-    const uint32_t parts = window_parts(op);
-    return {{"attention_window",
-             with({kv_heads, slots, kv_f16, rope, rotated, epsilon, {"PARTS", double(parts)}}),
-             {.groups = uint64_t{op.heads} * parts, .rows_per_group = 1},
-             traffic(op)}};
-  }
-  const gpu::Constant splits{"SPLITS", double(max_splits(op))};
-  gpu::Grid grid = {.groups = op.heads, .rows_per_group = 1};
-  if (op.window == 0) grid.positions_per_group = split_keys;
+  const gpu::Constant splits{"SPLITS", double(max_splits(op))}, keys{"TILE", double(tile(op))};
+  const uint32_t parts = combine_parts(op);
+  gpu::Grid grid = {.groups = op.heads / queries(op), .rows_per_group = 1};
+  if (op.window == 0) grid.positions_per_group = tile(op);
   if (op.window != 0) grid.groups *= max_splits(op);
-  return {{"attention_split", with({kv_heads, slots, kv_f16, splits, rope, rotated, epsilon}), grid,
-           traffic(op)},
+  return {{"attention_split",
+           with({kv_heads,
+                 slots,
+                 kv_f16,
+                 splits,
+                 keys,
+                 {"QUERIES", double(queries(op))},
+                 rope,
+                 rotated,
+                 epsilon}),
+           grid, traffic(op)},
           {"attention_combine",
-           with({splits}),
-           {.groups = op.heads, .rows_per_group = 1},
+           with({splits, keys, {"PARTS", double(parts)}}),
+           {.groups = uint64_t{op.heads} * parts, .rows_per_group = 1},
            combine_traffic(op)}};
 }
 
@@ -162,10 +173,6 @@ Result<void> record(gpu::CommandList& commands, const Attention& op) {
   }
   const gpu::Binding q_norm = gpu::read(op.rope ? op.rope->q_norm : op.q);
   const gpu::Binding angles = gpu::read(op.rope ? op.rope->angles : op.q);
-  if (takes_window(op)) {
-    return dispatch(commands, routes[0],
-                    {step, q, keys, values, q_norm, angles, gpu::read_write(op.y)});
-  }
   TRY(dispatch(commands, routes[0],
                {step, q, keys, values, q_norm, angles, gpu::read_write(op.partials)}));
   return dispatch(commands, routes[1], {step, gpu::read(op.partials), gpu::read_write(op.y)});

@@ -3,19 +3,15 @@
 // step.position + row - lag. The lag is 1 for queries whose own position has no KV yet (the
 // assistant's), else 0.
 //
-// Routes: `split` (few rows): one workgroup per (row, head, split of keys), then a combine. Splits
-// start at absolute positions, multiples of `split_keys`, so that a row's bits do not depend on the
-// rows beside it. Windows of up to 513 keys (512, and one for the lag) of heads of up to 256
-// elements need no combine: a workgroup walks all keys of a row for a part of a head. `whole` (many
-// rows): one workgroup walks all keys of one row, for up to four heads that read the same KV head.
-// head_dim is a multiple of 8, at most 512.
+// Routes: `split` (few rows): one workgroup per (row, heads of one KV head, tile of keys), then a
+// combine. Tiles start at absolute positions, multiples of their size, so that a row's bits do not
+// depend on the rows beside it. `whole` (many rows): one workgroup walks all keys of up to 32
+// queries, heads of one KV head of neighbouring rows. head_dim is a multiple of 8, at most 512.
 #pragma once
 
 #include "ops/op.h"
 
 namespace tandem::ops {
-
-inline constexpr uint32_t split_keys = 64;
 
 enum class AttentionRoute { split, whole };
 
@@ -35,11 +31,13 @@ struct Attention {
   uint32_t lag = 0;        // no row's position is below it
   uint32_t positions = 0;  // the context: no row's position reaches it
   AttentionRoute route = AttentionRoute::split;
+  uint32_t queries = 0;  // of the route split: heads that a workgroup takes, up to 4, and
+  uint32_t tile = 0;     // its keys, 32 or 64; 0: as suits the shape
   gpu::View step;
   gpu::View q;                    // [max_rows][heads][head_dim]
   std::optional<QueryRope> rope;  // route split: q is as its product leaves it
   KvCache kv;
-  gpu::View partials;  // route split where it combines: scratch of attention_partials_bytes
+  gpu::View partials;  // route split: scratch of attention_partials_bytes
   gpu::View y;         // [max_rows][heads * head_dim]
   uint32_t max_rows = 0;
 };

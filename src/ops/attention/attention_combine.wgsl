@@ -1,87 +1,129 @@
 // Combines the splits of one row and head: y = sum of totals / sum of weights, each scaled to the
 // largest score of all splits.
-// Shapes: partials [rows][HEADS][SPLITS][HEAD_DIM + 4] as attention_split.wgsl writes them, y
-// [rows][HEADS][HEAD_DIM]. One workgroup computes one head of one row; the invocations that have the
-// same four elements share the splits.
-// Limits: HEAD_DIM a multiple of 4 and at most 512. WINDOW and LAG as in attention_split.wgsl.
+// Shapes: partials [rows][HEADS][SPLITS][HEAD_DIM + 4] as attention_split.wgsl writes them in tiles
+// of TILE keys, y [rows][HEADS][HEAD_DIM]. PARTS workgroups compute one head of one row, each a
+// part of its quads; the invocations that have the same quad share the splits. Limits: HEAD_DIM a
+// multiple of 4 * PARTS, at most 512. WINDOW and LAG as in attention_split.wgsl.
 
 //#include step.wgsl
+//#include row_sum.wgsl
 
 override HEADS: u32;
 override HEAD_DIM: u32;
 override WINDOW: u32;
 override LAG: u32;
 override SPLITS: u32;
+override TILE: u32;
+override PARTS: u32;
 
-const tile = 64u;
-const invocations = 256u;
 const lowest = -3.0e38;
 
 override QUADS = HEAD_DIM / 4u;
-override SHARES = invocations / QUADS;
+override PART_QUADS = QUADS / PARTS;
+override SHARES = invocations / PART_QUADS;
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> partials: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;
 
-var<workgroup> maxima: array<f32, invocations>;
-// [share][quad]
+// What the totals of 256 splits weigh.
+var<workgroup> weights: array<f32, invocations>;
+// [share][quad of the part]
 var<workgroup> totals: array<vec4<f32>, invocations>;
-var<workgroup> weight_sums: array<f32, invocations>;
 
 fn weight(difference: f32) -> f32 {
   return exp(clamp(difference, -80.0, 0.0));
 }
 
+// Of one of the 256 splits, 0 beyond the last.
+fn weight_of(split: u32, count: u32) -> f32 {
+  return select(0.0, weights[min(split, count - 1u)], split < count);
+}
+
+fn row_max(value: f32, local: u32) -> f32 {
+  sums[local] = value;
+  workgroupBarrier();
+  if (local < 16u) {
+    var largest = sums[local];
+    for (var i = 1u; i < 16u; i++) {
+      largest = max(largest, sums[16u * i + local]);
+    }
+    sums_of_16[local] = largest;
+  }
+  workgroupBarrier();
+  var largest = sums_of_16[0];
+  for (var i = 1u; i < 16u; i++) {
+    largest = max(largest, sums_of_16[i]);
+  }
+  return largest;
+}
+
 @compute @workgroup_size(invocations)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
-  let head = group.x + group.y * groups.x;
+  let index = group.x + group.y * groups.x;
+  let head = index / PARTS;
   let row = head / HEADS;
   if (row >= step.rows) {
     return;
   }
   let position = max(step.position + row, LAG) - LAG;
   let begin = select(0u, position + 1u - min(position + 1u, WINDOW), WINDOW > 0u);
-  let splits = min(position / tile + 1u - begin / tile, SPLITS);
+  let splits = min(position / TILE + 1u - begin / TILE, SPLITS);
   let base = head * SPLITS * (QUADS + 1u);
-  let quad = local % QUADS;
-  let share = local / QUADS;
+  let quad = index % PARTS * PART_QUADS + local % PART_QUADS;
+  let share = local / PART_QUADS;
 
-  // What a share has seen, to the largest score among its splits.
-  var maximum = lowest;
+  // The first states and totals are read before the largest score is known.
+  var state = vec4<f32>(lowest, 0.0, 0.0, 0.0);
+  if (local < splits) {
+    state = partials[base + local * (QUADS + 1u) + QUADS];
+  }
+  let own = min(share, SHARES - 1u);
+  let total0 = partials[base + min(own, splits - 1u) * (QUADS + 1u) + quad];
+  let total1 = partials[base + min(own + SHARES, splits - 1u) * (QUADS + 1u) + quad];
+
+  var maximum = state.x;
+  for (var split = local + invocations; split < splits; split += invocations) {
+    maximum = max(maximum, partials[base + split * (QUADS + 1u) + QUADS].x);
+  }
+  maximum = row_max(maximum, local);
+
   var total = vec4<f32>();
   var weight_sum = 0.0;
-  if (share < SHARES) {
-    for (var split = share; split < splits; split += SHARES) {
-      maximum = max(maximum, partials[base + split * (QUADS + 1u) + QUADS].x);
+  for (var first = 0u; first < splits; first += invocations) {
+    let split = first + local;
+    if (first > 0u && split < splits) {
+      state = partials[base + split * (QUADS + 1u) + QUADS];
     }
-    for (var split = share; split < splits; split += SHARES) {
-      let at = base + split * (QUADS + 1u);
-      let state = partials[at + QUADS];
-      let split_weight = weight(state.x - maximum);
-      total = fma(vec4<f32>(split_weight), partials[at + quad], total);
-      weight_sum = fma(split_weight, state.y, weight_sum);
+    let of_split = select(0.0, weight(state.x - maximum), split < splits);
+    weight_sum = fma(of_split, state.y, weight_sum);
+    weights[local] = of_split;
+    workgroupBarrier();
+    let count = min(splits - first, invocations);
+    var begin = own;
+    if (first == 0u) {
+      total = total0 * weight_of(own, count);
+      total = fma(total1, vec4<f32>(weight_of(own + SHARES, count)), total);
+      begin += 2u * SHARES;
     }
+    // Four at a time, which are read before the first is used.
+    for (var i = begin; i < count; i += 4u * SHARES) {
+      for (var turn = 0u; turn < 4u; turn++) {
+        let wanted = i + turn * SHARES;
+        let value = partials[base + (first + min(wanted, count - 1u)) * (QUADS + 1u) + quad];
+        total = fma(vec4<f32>(weight_of(wanted, count)), value, total);
+      }
+    }
+    workgroupBarrier();
   }
-  maxima[local] = maximum;
+  weight_sum = row_sum(weight_sum, local);
   totals[local] = total;
-  weight_sums[local] = weight_sum;
   workgroupBarrier();
-
-  if (local >= QUADS) {
-    return;
+  if (local < PART_QUADS) {
+    for (var i = 1u; i < SHARES; i++) {
+      total += totals[i * PART_QUADS + local];
+    }
+    y[head * QUADS + quad] = total / weight_sum;
   }
-  for (var i = 1u; i < SHARES; i++) {
-    maximum = max(maximum, maxima[i * QUADS + local]);
-  }
-  total = vec4<f32>();
-  weight_sum = 0.0;
-  for (var i = 0u; i < SHARES; i++) {
-    let at = i * QUADS + local;
-    let share_weight = weight(maxima[at] - maximum);
-    total = fma(vec4<f32>(share_weight), totals[at], total);
-    weight_sum = fma(share_weight, weight_sums[at], weight_sum);
-  }
-  y[head * QUADS + local] = total / weight_sum;
 }
