@@ -415,7 +415,7 @@ TEST(LinearRoute, LanesFillTheGpuAndReadTheirPiecesAhead) {
   const Expected cases[] = {{128, 32, "LANES=4 WORKGROUP=64 AHEAD=1"},
                             {1536, 256, "LANES=32 WORKGROUP=64 AHEAD=1"},
                             {2560, 1536, "LANES=128 WORKGROUP=128 AHEAD=2"},
-                            {5120, 1536, "LANES=64 WORKGROUP=64 AHEAD=3"},
+                            {5120, 1536, "LANES=128 WORKGROUP=128 AHEAD=2"},
                             {24576, 1536, "LANES=32 WORKGROUP=64 AHEAD=3"},
                             {1536, 12288, "LANES=256 WORKGROUP=256 AHEAD=3"},
                             {262144, 1536, "LANES=16 WORKGROUP=64 AHEAD=4"}};
@@ -428,7 +428,7 @@ TEST(LinearRoute, LanesFillTheGpuAndReadTheirPiecesAhead) {
   op.x_in_lanes = true;
   const std::string text = describe(linear_route(op, op.weights.parts[0], {}));
   EXPECT_NE(text.find("linear_units "), std::string::npos) << text;
-  EXPECT_NE(text.find("LANES=16 WORKGROUP=64 AHEAD=3"), std::string::npos) << text;
+  EXPECT_NE(text.find("LANES=16 WORKGROUP=64 AHEAD=1"), std::string::npos) << text;
   op = unbound(WeightType::q4_0, 262144, 1536);
   op.x_in_lanes = true;
   const std::string head = describe(linear_route(op, op.weights.parts[0], {}));

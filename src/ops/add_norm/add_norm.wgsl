@@ -48,10 +48,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   let base = row * QUADS;
 
-  // Zeros beyond the row.
+  // All is read before the first wait. Zeros beyond the row.
   var values = array<vec4<f32>, most_kept>();
   var before = array<vec4<f32>, most_kept>();
   var branches = array<vec4<f32>, most_kept>();
+  var next_weights = array<vec4<f32>, most_kept>();
   var squares = vec4<f32>();
   var earlier_squares = vec4<f32>();
   for (var k = 0u; k < KEPT; k++) {
@@ -65,6 +66,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let branch = earlier[base + quad];
         branches[k] = branch * earlier_weight[quad];
         earlier_squares = fma(branch, branch, earlier_squares);
+      }
+      if (NEXT) {
+        next_weights[k] = next_weight[quad];
       }
     }
   }
@@ -97,7 +101,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let quad = k * invocations + local;
     if (quad < QUADS) {
       let to = base + select(quad, lane_order(quad, COLUMNS), Y_IN_LANES);
-      y[to] = values[k] * next_scale * next_weight[quad];
+      y[to] = values[k] * next_scale * next_weights[k];
     }
   }
 }

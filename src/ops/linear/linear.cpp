@@ -9,7 +9,6 @@
 namespace tandem::ops {
 namespace {
 
-constexpr uint32_t tile = 64;          // of linear_tiled.wgsl, both ways
 constexpr uint32_t rows_per_lane = 4;  // of linear_row.wgsl
 
 uint32_t rows_per_output(Epilogue epilogue) { return epilogue == Epilogue::gelu_pair ? 2 : 1; }
@@ -42,14 +41,13 @@ bool takes_units(const Linear& op) {
          op.weights.rows >= op.unit_rows;
 }
 
-// As many lanes as a large GPU runs at once, but no more than have pieces; of workgroups with many
-// lanes half as many, as their sums take longer.
+// As many lanes as a large GPU runs at once, but no more than have pieces.
 uint32_t piece_lanes(uint64_t groups, uint32_t pieces) {
   constexpr uint32_t most_lanes = 256, fewest_lanes = 16;
   constexpr uint64_t in_flight = 200'000;
   const uint32_t most = std::min(std::bit_floor(pieces), most_lanes);
   uint32_t lanes = std::min(most, fewest_lanes);
-  while (2 * lanes <= most && groups * 2 * lanes <= (lanes < 64 ? in_flight : in_flight / 2)) {
+  while (2 * lanes <= most && groups * 2 * lanes <= in_flight) {
     lanes *= 2;
   }
   return lanes;
@@ -59,7 +57,7 @@ uint32_t piece_lanes(uint64_t groups, uint32_t pieces) {
 Tiling tiling(const Linear& op, const gpu::AdapterInfo& adapter) {
   const bool units = takes_units(op);
   const bool very_many_rows = op.weights.rows >= 1 << 16;
-  const uint32_t most_ahead = !units ? 4 : very_many_rows ? 2 : 3;
+  const uint32_t most_ahead = !units ? 4 : very_many_rows ? 2 : 1;
   const auto pieces = static_cast<uint32_t>(div_up(op.weights.columns, units ? 32 : 8));
   Tiling tiling;
   // A software adapter runs one invocation after another: more lanes only cost.
@@ -74,6 +72,19 @@ Tiling tiling(const Linear& op, const gpu::AdapterInfo& adapter) {
   if (op.ahead != 0) tiling.ahead = op.ahead;
   tiling.workgroup = op.workgroup != 0 ? op.workgroup : std::max(64u, tiling.lanes);
   return tiling;
+}
+
+RowTile row_tile(const Linear& op) {
+  if (op.tile.lines != 0) return op.tile;
+  // Large tiles read the least, but each processor of a large GPU needs some.
+  const auto tiles = [&](const RowTile& tile) {
+    return div_up(op.max_rows, tile.lines * tile.x_rows) *
+           div_up(op.weights.rows, 16 * tile.w_rows);
+  };
+  constexpr RowTile large{8, 8, 8, 1}, middle{8, 8, 4, 1}, small{4, 8, 4, 2};
+  constexpr uint64_t enough = 512;
+  if (tiles(large) >= enough) return large;
+  return tiles(middle) >= enough ? middle : small;
 }
 
 bool is_power_of_two_up_to_256(uint32_t value) {
@@ -173,10 +184,15 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
   };
   const gpu::Constant type{"TYPE", double(op.weights.type)};
   if (op.rows == RowRoute::many) {
-    constants.push_back(type);
+    const auto [lines, x_rows, w_rows, teams] = row_tile(op);
+    constants.insert(constants.end(), {type,
+                                       {"LINES", double(lines)},
+                                       {"X_ROWS", double(x_rows)},
+                                       {"W_ROWS", double(w_rows)},
+                                       {"TEAMS", double(teams)}});
     return {"linear_tiled",
             std::move(constants),
-            {div_up(part.rows, tile), tile, 0},
+            {div_up(part.rows, uint64_t{16} * w_rows), lines * x_rows, 0},
             traffic(op, part.rows)};
   }
   const auto [lanes, workgroup, ahead] = tiling(op, adapter);

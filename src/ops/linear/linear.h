@@ -22,6 +22,16 @@ enum class RowRoute {
   many,  // any number of rows
 };
 
+// How linear_tiled.wgsl cuts a product of many rows into workgroups: lines of 16 invocations, each
+// of which sums so many rows of x times so many weight rows, and teams of them, which share
+// columns.
+struct RowTile {
+  uint32_t lines = 0;
+  uint32_t x_rows = 0;
+  uint32_t w_rows = 0;
+  uint32_t teams = 1;
+};
+
 struct Linear {
   Matrix weights;  // one dispatch per part
   Epilogue epilogue = Epilogue::none;
@@ -31,8 +41,9 @@ struct Linear {
   uint32_t lanes = 0;      // that share a weight row in `one` and `few`, and
   uint32_t workgroup = 0;  // invocations: powers of two up to 256, and
   uint32_t ahead = 0;  // how many pieces they read ahead, up to 4; 0: as suits shape and adapter
-  uint32_t unit_rows = 12288;  // q4_0 matrices of so many rows and more, whose x is in lane order,
+  uint32_t unit_rows = 16384;  // q4_0 matrices of so many rows and more, whose x is in lane order,
                                // take whole units of 32 columns at a time
+  RowTile tile;                // of `many`; 0 lines: as suits the shape
   gpu::View step;
   gpu::View x;              // [max_rows][weights.columns]
   bool x_in_lanes = false;  // in lane order, for `one` and `few`

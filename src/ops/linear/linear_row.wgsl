@@ -1,5 +1,5 @@
-// Matrix product for few rows, with its epilogue (linear.h): M = 1 is the route `one`, M = 2 to 4 the
-// route `few`.
+// Matrix product for few rows, with its epilogue (linear.h): M = 1 is the route `one`, M = 2 to 4
+// the route `few`.
 //   weights, scales  planes of [ROWS, COLUMNS] (spec/layout.h); f16, f32: scales is not used
 //   x [rows][COLUMNS], X_IN_LANES in lane order (op.h), times and y [rows][Y_STRIDE], from element
 //   Y_OFFSET on
@@ -10,11 +10,13 @@
 // 4 * WORKGROUP / LANES weight rows for all rows of x. Nothing of this order depends on M or on the
 // live rows, so that a row has the same bits in both routes.
 // Limits: LANES and WORKGROUP are powers of two, LANES <= WORKGROUP <= 256; AHEAD <= 4;
-// COLUMNS % 4 == 0, f16: % 8, q4_0 and q8_0: % 32; gelu_pair: ROWS is even. M * WORKGROUP * 16 bytes
-// of workgroup memory.
+// COLUMNS % 4 == 0, f16: % 8, q4_0 and q8_0: % 32; gelu_pair: ROWS is even. M * WORKGROUP * 16
+// bytes of workgroup memory.
 
 //#include step.wgsl
 //#include gelu.wgsl
+//#include epilogue.wgsl
+//#include lane_sums.wgsl
 //#include weight_pieces.wgsl
 //#include lane_order.wgsl
 
@@ -31,22 +33,12 @@ override Y_OFFSET: u32;
 override SOFTCAP: f32;
 override X_IN_LANES: bool;
 
-// EPILOGUE
-const gelu_pair = 1u;
-const gelu_times = 2u;
-const softcap = 3u;
-
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> weights: array<u32>;
 @group(0) @binding(2) var<storage, read> scales: array<u32>;
 @group(0) @binding(3) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> times: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
-
-override SUMS = M * WORKGROUP;
-
-// The lanes' sums of their four weight rows, [M][WORKGROUP].
-var<workgroup> sums: array<vec4<f32>, SUMS>;
 
 fn second_quad(row: u32, quad: u32) -> vec4<f32> {
   if (COLUMNS % 8u != 0u && quad >= COLUMNS / 4u) {
@@ -57,14 +49,6 @@ fn second_quad(row: u32, quad: u32) -> vec4<f32> {
 
 fn product(w: Piece, row: u32, quads: vec2<u32>) -> vec4<f32> {
   return piece_product(w, x[row + quads.x], second_quad(row, quads.y));
-}
-
-// What a lane has of the products of its four weight rows with each row of x.
-struct Sums {
-  row0: vec4<f32>,
-  row1: vec4<f32>,
-  row2: vec4<f32>,
-  row3: vec4<f32>,
 }
 
 fn add(before: Sums, ahead: Ahead, rows: vec4<u32>, piece: u32, x_rows: vec4<u32>) -> Sums {
@@ -83,14 +67,6 @@ fn add(before: Sums, ahead: Ahead, rows: vec4<u32>, piece: u32, x_rows: vec4<u32
     sum.row3 = fma(scale, product(w, x_rows.w, quads), sum.row3);
   }
   return sum;
-}
-
-// What is not finite stays so, for the host to notice: a clamp would hide it.
-fn capped(v: f32) -> f32 {
-  if ((bitcast<u32>(v) & 0x7f800000u) == 0x7f800000u) {
-    return v;
-  }
-  return SOFTCAP * tanh(clamp(v / SOFTCAP, -15.0, 15.0));
 }
 
 @compute @workgroup_size(WORKGROUP)
@@ -136,53 +112,5 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
     }
   }
 
-  sums[local] = of_x.row0;
-  if (M > 1u) {
-    sums[WORKGROUP + local] = of_x.row1;
-  }
-  if (M > 2u) {
-    sums[2u * WORKGROUP + local] = of_x.row2;
-  }
-  if (M > 3u) {
-    sums[3u * WORKGROUP + local] = of_x.row3;
-  }
-  // Four sums become one in each turn.
-  for (var left = LANES; left > 1u; left /= 4u) {
-    let distance = max(left / 4u, 1u);
-    workgroupBarrier();
-    if (lane < distance) {
-      for (var m = 0u; m < M; m++) {
-        let i = m * WORKGROUP + local;
-        var sum = sums[i] + sums[i + distance];
-        if (left > 2u) {
-          sum += sums[i + 2u * distance] + sums[i + 3u * distance];
-        }
-        sums[i] = sum;
-      }
-    }
-  }
-  workgroupBarrier();
-
-  let rows_per_output = select(1u, 2u, EPILOGUE == gelu_pair);
-  let outputs = rows_per_group / rows_per_output;
-  for (var i = local; i < outputs * M; i += WORKGROUP) {
-    let m = i / outputs;
-    let output = first_row / rows_per_output + i % outputs;
-    if (m >= step.rows || output >= ROWS / rows_per_output) {
-      continue;
-    }
-    let row = i % outputs * rows_per_output;
-    let four = sums[m * WORKGROUP + row / 4u * LANES];
-    let v = four[row % 4u];
-    let to = m * Y_STRIDE + Y_OFFSET + output;
-    if (EPILOGUE == gelu_pair) {
-      y[to] = gelu(v) * four[row % 4u + 1u];
-    } else if (EPILOGUE == gelu_times) {
-      y[to] = gelu(v) * times[to];
-    } else if (EPILOGUE == softcap) {
-      y[to] = capped(v);
-    } else {
-      y[to] = v;
-    }
-  }
+  write_outputs(of_x, first_row, local);
 }

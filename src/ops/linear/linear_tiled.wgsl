@@ -1,13 +1,18 @@
 // Matrix product for many rows, with its epilogue (linear.h): the route `many`.
 //   weights, scales  planes of [ROWS, COLUMNS] (spec/layout.h); f16, f32: scales is not used
 //   x [rows][COLUMNS], times and y [rows][Y_STRIDE], from element Y_OFFSET on
-// One workgroup computes a tile of 64 rows of x times 64 weight rows, walking the columns 16 at a
-// time with both tiles in workgroup memory. Each invocation sums 4 x 4 products in f32: x rows
-// i, i + 16, ..., and two neighbouring pairs of weight rows (gelu_pair needs both of a pair).
-// Limits: COLUMNS % 4 == 0; gelu_pair: ROWS is even. 8 KiB of workgroup memory.
+// One workgroup computes a tile of X_TILE rows of x times W_TILE weight rows, walking the columns
+// 16 at a time with both tiles in workgroup memory; what it walks next is read ahead. LINES of 16
+// invocations each: an invocation sums X_ROWS x W_ROWS products in f32, of x rows i, i + LINES,
+// ..., and of neighbouring pairs of weight rows (gelu_pair needs both of a pair). TEAMS of LINES
+// share the columns, so that a tile keeps more of a processor busy, and add up their sums at the
+// end. Limits: COLUMNS % 4 == 0; gelu_pair: ROWS is even; X_ROWS and W_ROWS 4 or 8, LINES 4, 8 or
+// 16, TEAMS 1 or 2, LINES * TEAMS at most 16. 64 TEAMS (X_TILE + W_TILE) bytes of workgroup memory,
+// at most 16 KiB.
 
 //#include step.wgsl
 //#include gelu.wgsl
+//#include epilogue.wgsl
 //#include weight_quads.wgsl
 
 override TYPE: u32;
@@ -17,11 +22,10 @@ override COLUMNS: u32;
 override Y_STRIDE: u32;
 override Y_OFFSET: u32;
 override SOFTCAP: f32;
-
-// EPILOGUE
-const gelu_pair = 1u;
-const gelu_times = 2u;
-const softcap = 3u;
+override X_ROWS: u32;
+override W_ROWS: u32;
+override LINES: u32;
+override TEAMS: u32;
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> weights: array<u32>;
@@ -30,110 +34,169 @@ const softcap = 3u;
 @group(0) @binding(4) var<storage, read> times: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 
-const tile = 64u;
 const quads = 4u;  // vec4 in a row of a tile
+const guards = 4u;
+const most_rows = 8u;
 
-// [tile][quads], each row's vec4 permuted by `place`.
-var<workgroup> x_tile: array<vec4<f32>, 256>;
-var<workgroup> w_tile: array<vec4<f32>, 256>;
+override TEAM = 16u * LINES;
+override WORKGROUP = TEAM * TEAMS;
+override X_TILE = X_ROWS * LINES;
+override W_TILE = W_ROWS * 16u;
+// Quads that an invocation reads of a tile.
+override X_READS = X_TILE * quads / TEAM;
+override W_READS = W_TILE * quads / TEAM;
+override X_QUADS = X_TILE * quads;
+override W_QUADS = W_TILE * quads;
 
-// Every other row lies in the same memory banks; the permutation spreads rows that are read
-// together over the banks.
+// [team][tile][quads], each at its `place`; at the end the sums of the second team.
+var<workgroup> x_tile: array<vec4<f32>, TEAMS * X_QUADS>;
+var<workgroup> w_tile: array<vec4<f32>, TEAMS * W_QUADS>;
+
+// Spreads the rows that are read together (every other one) over the memory banks.
 fn place(row: u32, quad: u32) -> u32 {
-  return row * quads + (quad ^ ((row / 2u) % quads));
+  return (row ^ (row / 8u % 2u)) * quads + (quad ^ (row / 2u % quads));
 }
 
-// Columns 4 * quad .. 4 * quad + 3 of a row; zeros beyond the matrix.
-fn w_quad(row: u32, quad: u32) -> vec4<f32> {
-  if (row >= ROWS || 4u * quad >= COLUMNS) {
-    return vec4<f32>();
-  }
-  return quad_weights(row * (COLUMNS / 4u) + quad);
+// What is read ahead: of x, and of the weights as they are stored.
+struct Ahead {
+  x: array<vec4<f32>, 2>,
+  w: array<vec4<u32>, most_rows>,
 }
 
-fn x_quad(row: u32, quad: u32) -> vec4<f32> {
-  if (row >= step.rows || 4u * quad >= COLUMNS) {
-    return vec4<f32>();
+// Columns from quad `first_quad` on. Rows beyond the last repeat it; x is zero beyond the columns.
+fn read_ahead(first_x: u32, first_w: u32, first_quad: u32, local: u32) -> Ahead {
+  var ahead: Ahead;
+  let wanted = first_quad + local % quads;
+  let quad = min(wanted, COLUMNS / 4u - 1u);
+  for (var i = 0u; i < X_READS; i++) {
+    let row = min(first_x + local / quads + i * (TEAM / quads), step.rows - 1u);
+    ahead.x[i] = x[row * (COLUMNS / 4u) + quad];
+    if (COLUMNS % (16u * TEAMS) != 0u && wanted != quad) {
+      ahead.x[i] = vec4<f32>();
+    }
   }
-  return x[row * (COLUMNS / 4u) + quad];
+  for (var i = 0u; i < W_READS; i++) {
+    let row = min(first_w + local / quads + i * (TEAM / quads), ROWS - 1u);
+    ahead.w[i] = stored_quad(row * (COLUMNS / 4u) + quad);
+  }
+  return ahead;
 }
 
-// What is not finite stays so, for the host to notice: a clamp would hide it.
-fn capped(v: f32) -> f32 {
-  if ((bitcast<u32>(v) & 0x7f800000u) == 0x7f800000u) {
-    return v;
+fn write_tiles(ahead: Ahead, first_w: u32, first_quad: u32, team: u32, local: u32) {
+  let quad = min(first_quad + local % quads, COLUMNS / 4u - 1u);
+  for (var i = 0u; i < X_READS; i++) {
+    let line = local / quads + i * (TEAM / quads);
+    x_tile[team * X_QUADS + place(line, local % quads)] = ahead.x[i];
   }
-  return SOFTCAP * tanh(clamp(v / SOFTCAP, -15.0, 15.0));
+  for (var i = 0u; i < W_READS; i++) {
+    let line = local / quads + i * (TEAM / quads);
+    let row = min(first_w + line, ROWS - 1u);
+    w_tile[team * W_QUADS + place(line, local % quads)] =
+        quad_of(ahead.w[i], row * (COLUMNS / 4u) + quad);
+  }
 }
 
-fn finish(v: f32, to: u32) -> f32 {
-  if (EPILOGUE == gelu_times) {
-    return gelu(v) * times[to];
-  }
-  if (EPILOGUE == softcap) {
-    return capped(v);
-  }
-  return v;
-}
-
-@compute @workgroup_size(256)
+@compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
         @builtin(num_workgroups) workgroups: vec3<u32>,
-        @builtin(local_invocation_index) local: u32) {
-  let w_tiles = (ROWS + tile - 1u) / tile;
+        @builtin(local_invocation_index) invocation: u32) {
+  let w_tiles = (ROWS + W_TILE - 1u) / W_TILE;
   let index = workgroup.x + workgroup.y * workgroups.x;
-  let first_w = index % w_tiles * tile;
-  let first_x = index / w_tiles * tile;
+  let first_w = index % w_tiles * W_TILE;
+  let first_x = index / w_tiles * X_TILE;
   if (first_x >= step.rows) {
     return;
   }
-  let load_row = local / 4u;
-  let load_quad = local % 4u;
+  let team = invocation / TEAM;
+  let local = invocation % TEAM;
   let x_row = local / 16u;
   let w_row = local % 16u * 2u;
-
-  // In four groups of 16, the rows of x from the tile's first on; dead groups are left out.
+  let x_begin = team * X_QUADS;
+  let w_begin = team * W_QUADS;
   let live = step.rows - first_x;
-  var sum0 = vec4<f32>();
-  var sum1 = vec4<f32>();
-  var sum2 = vec4<f32>();
-  var sum3 = vec4<f32>();
-  for (var first_quad = 0u; first_quad < COLUMNS / 4u; first_quad += quads) {
-    x_tile[place(load_row, load_quad)] = x_quad(first_x + load_row, first_quad + load_quad);
-    w_tile[place(load_row, load_quad)] = w_quad(first_w + load_row, first_quad + load_quad);
+
+  // [row of x][four weight rows]
+  var sums = array<vec4<f32>, 2u * most_rows>();
+  var ahead = read_ahead(first_x, first_w, team * quads, local);
+  for (var turn = 0u; turn < COLUMNS / 4u; turn += TEAMS * quads) {
+    let first_quad = turn + team * quads;
+    write_tiles(ahead, first_w, first_quad, team, local);
     workgroupBarrier();
+    if (turn + TEAMS * quads < COLUMNS / 4u) {
+      ahead = read_ahead(first_x, first_w, first_quad + TEAMS * quads, local);
+    }
     for (var quad = 0u; quad < quads; quad++) {
-      let w = mat4x4<f32>(w_tile[place(w_row, quad)], w_tile[place(w_row + 1u, quad)],
-                          w_tile[place(w_row + 32u, quad)], w_tile[place(w_row + 33u, quad)]);
-      sum0 += x_tile[place(x_row, quad)] * w;
-      if (live > 16u) {
-        sum1 += x_tile[place(x_row + 16u, quad)] * w;
+      var w = array<mat4x4<f32>, 2>();
+      for (var i = 0u; i < W_ROWS / 4u; i++) {
+        let row = w_row + 64u * i;
+        w[i] = mat4x4<f32>(
+            w_tile[w_begin + place(row, quad)], w_tile[w_begin + place(row + 1u, quad)],
+            w_tile[w_begin + place(row + 32u, quad)], w_tile[w_begin + place(row + 33u, quad)]);
       }
-      if (live > 32u) {
-        sum2 += x_tile[place(x_row + 32u, quad)] * w;
-        sum3 += x_tile[place(x_row + 48u, quad)] * w;
+      // Quarters of the tile without live rows are left out.
+      for (var guard = 0u; guard < guards; guard++) {
+        if (live > guard * (X_TILE / guards)) {
+          for (var k = guard * X_ROWS / guards; k < (guard + 1u) * X_ROWS / guards; k++) {
+            let of_x = x_tile[x_begin + place(x_row + k * LINES, quad)];
+            for (var i = 0u; i < W_ROWS / 4u; i++) {
+              sums[2u * k + i] += of_x * w[i];
+            }
+          }
+        }
       }
     }
     workgroupBarrier();
   }
 
-  let sums = array<vec4<f32>, 4>(sum0, sum1, sum2, sum3);
-  for (var i = 0u; i < 8u; i++) {
-    let y_row = first_x + x_row + i / 2u * 16u;
-    let row = first_w + w_row + i % 2u * 32u;  // and row + 1
-    if (y_row >= step.rows || row >= ROWS) {
-      continue;
+  if (TEAMS > 1u) {
+    // The tiles have room for all sums of a team.
+    if (team == 1u) {
+      for (var k = 0u; k < X_ROWS; k++) {
+        for (var i = 0u; i < W_ROWS / 4u; i++) {
+          let slot = (k * (W_ROWS / 4u) + i) * TEAM + local;
+          if (slot < 2u * X_QUADS) {
+            x_tile[slot] = sums[2u * k + i];
+          } else {
+            w_tile[slot - 2u * X_QUADS] = sums[2u * k + i];
+          }
+        }
+      }
     }
-    let v = select(sums[i / 2u].xy, sums[i / 2u].zw, i % 2u == 1u);
-    var to = y_row * Y_STRIDE + Y_OFFSET;
-    if (EPILOGUE == gelu_pair) {
-      y[to + row / 2u] = gelu(v.x) * v.y;
-      continue;
+    workgroupBarrier();
+    if (team == 1u) {
+      return;
     }
-    to += row;
-    y[to] = finish(v.x, to);
-    if (row + 1u < ROWS) {
-      y[to + 1u] = finish(v.y, to + 1u);
+    for (var k = 0u; k < X_ROWS; k++) {
+      for (var i = 0u; i < W_ROWS / 4u; i++) {
+        let slot = (k * (W_ROWS / 4u) + i) * TEAM + local;
+        if (slot < 2u * X_QUADS) {
+          sums[2u * k + i] += x_tile[slot];
+        } else {
+          sums[2u * k + i] += w_tile[slot - 2u * X_QUADS];
+        }
+      }
+    }
+  }
+
+  for (var k = 0u; k < X_ROWS; k++) {
+    let y_row = first_x + x_row + k * LINES;
+    for (var i = 0u; i < W_ROWS / 2u; i++) {
+      let row = first_w + w_row + i * 32u;  // and row + 1
+      if (y_row >= step.rows || row >= ROWS) {
+        continue;
+      }
+      let four = sums[2u * k + i / 2u];
+      let v = select(four.xy, four.zw, i % 2u == 1u);
+      var to = y_row * Y_STRIDE + Y_OFFSET;
+      if (EPILOGUE == gelu_pair) {
+        y[to + row / 2u] = gelu(v.x) * v.y;
+        continue;
+      }
+      to += row;
+      y[to] = finish(v.x, to);
+      if (row + 1u < ROWS) {
+        y[to + 1u] = finish(v.y, to + 1u);
+      }
     }
   }
 }

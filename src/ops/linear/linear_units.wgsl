@@ -7,6 +7,8 @@
 
 //#include step.wgsl
 //#include gelu.wgsl
+//#include epilogue.wgsl
+//#include lane_sums.wgsl
 
 override EPILOGUE: u32;
 override M: u32;
@@ -19,11 +21,6 @@ override Y_STRIDE: u32;
 override Y_OFFSET: u32;
 override SOFTCAP: f32;
 
-// EPILOGUE
-const gelu_pair = 1u;
-const gelu_times = 2u;
-const softcap = 3u;
-
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> scales: array<u32>;
@@ -32,10 +29,6 @@ const softcap = 3u;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 
 override UNITS = COLUMNS / 32u;
-override SUMS = M * WORKGROUP;
-
-// The lanes' sums of their four weight rows, [M][WORKGROUP].
-var<workgroup> sums: array<vec4<f32>, SUMS>;
 
 // What is read of a unit of four rows ahead of its use.
 struct Ahead {
@@ -64,14 +57,6 @@ fn nibbles(word: vec4<u32>, at: u32) -> vec4<f32> {
 fn low_half(word: vec4<u32>) -> vec4<f32> {
   return vec4<f32>(unpack2x16float(word.x).x, unpack2x16float(word.y).x, unpack2x16float(word.z).x,
                    unpack2x16float(word.w).x);
-}
-
-// What a lane has of the products of its four weight rows with each row of x.
-struct Sums {
-  row0: vec4<f32>,
-  row1: vec4<f32>,
-  row2: vec4<f32>,
-  row3: vec4<f32>,
 }
 
 fn quad_product(c0: vec4<f32>, c1: vec4<f32>, c2: vec4<f32>, c3: vec4<f32>, v: vec4<f32>,
@@ -126,14 +111,6 @@ fn add(before: Sums, ahead: Ahead, rows: vec4<u32>, wanted: u32, x_rows: vec4<u3
               fma(scale, part.row2, before.row2), fma(scale, part.row3, before.row3));
 }
 
-// What is not finite stays so, for the host to notice: a clamp would hide it.
-fn capped(v: f32) -> f32 {
-  if ((bitcast<u32>(v) & 0x7f800000u) == 0x7f800000u) {
-    return v;
-  }
-  return SOFTCAP * tanh(clamp(v / SOFTCAP, -15.0, 15.0));
-}
-
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
         @builtin(num_workgroups) workgroups: vec3<u32>,
@@ -177,53 +154,5 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
     }
   }
 
-  sums[local] = of_x.row0;
-  if (M > 1u) {
-    sums[WORKGROUP + local] = of_x.row1;
-  }
-  if (M > 2u) {
-    sums[2u * WORKGROUP + local] = of_x.row2;
-  }
-  if (M > 3u) {
-    sums[3u * WORKGROUP + local] = of_x.row3;
-  }
-  // Four sums become one in each turn.
-  for (var left = LANES; left > 1u; left /= 4u) {
-    let distance = max(left / 4u, 1u);
-    workgroupBarrier();
-    if (lane < distance) {
-      for (var m = 0u; m < M; m++) {
-        let i = m * WORKGROUP + local;
-        var sum = sums[i] + sums[i + distance];
-        if (left > 2u) {
-          sum += sums[i + 2u * distance] + sums[i + 3u * distance];
-        }
-        sums[i] = sum;
-      }
-    }
-  }
-  workgroupBarrier();
-
-  let rows_per_output = select(1u, 2u, EPILOGUE == gelu_pair);
-  let outputs = rows_per_group / rows_per_output;
-  for (var i = local; i < outputs * M; i += WORKGROUP) {
-    let m = i / outputs;
-    let output = first_row / rows_per_output + i % outputs;
-    if (m >= step.rows || output >= ROWS / rows_per_output) {
-      continue;
-    }
-    let row = i % outputs * rows_per_output;
-    let four = sums[m * WORKGROUP + row / 4u * LANES];
-    let v = four[row % 4u];
-    let to = m * Y_STRIDE + Y_OFFSET + output;
-    if (EPILOGUE == gelu_pair) {
-      y[to] = gelu(v) * four[row % 4u + 1u];
-    } else if (EPILOGUE == gelu_times) {
-      y[to] = gelu(v) * times[to];
-    } else if (EPILOGUE == softcap) {
-      y[to] = capped(v);
-    } else {
-      y[to] = v;
-    }
-  }
+  write_outputs(of_x, first_row, local);
 }

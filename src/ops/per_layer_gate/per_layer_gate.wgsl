@@ -55,6 +55,15 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
                  vec4<u32>(ROWS - 1u));
   let base = row * (COLUMNS / 4u);
 
+  // Read before the sums are there.
+  var factors = array<f32, 4>();
+  for (var k = 0u; k < 4u; k++) {
+    let output = local + k * invocations;
+    if (output < rows_per_group && first_row + output < ROWS) {
+      factors[k] = times[row * ROWS + first_row + output];
+    }
+  }
+
   var h_sum = vec4<f32>();
   var delta_sum = vec4<f32>();
   var square = vec4<f32>();
@@ -85,14 +94,13 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
   }
   workgroupBarrier();
 
-  for (var i = local; i < rows_per_group; i += invocations) {
-    let output = first_row + i;
-    if (output >= ROWS) {
-      continue;
+  for (var k = 0u; k < 4u; k++) {
+    let i = local + k * invocations;
+    if (i < rows_per_group && first_row + i < ROWS) {
+      let at = i / 4u * LANES;
+      let scale = inverseSqrt(squares[at] / f32(COLUMNS) + EPSILON);
+      let v = fma(delta_sums[at][i % 4u], scale, h_sums[at][i % 4u]);
+      y[row * ROWS + first_row + i] = gelu(v) * factors[k];
     }
-    let at = i / 4u * LANES;
-    let scale = inverseSqrt(squares[at] / f32(COLUMNS) + EPSILON);
-    let v = fma(delta_sums[at][i % 4u], scale, h_sums[at][i % 4u]);
-    y[row * ROWS + output] = gelu(v) * times[row * ROWS + output];
   }
 }
