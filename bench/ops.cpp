@@ -44,7 +44,11 @@ struct Cut {
 constexpr Cut cuts[] = {{false, 16, 4},  {false, 32, 1},  {false, 32, 3},  {false, 64, 1},
                         {false, 64, 3},  {false, 128, 1}, {false, 128, 2}, {false, 128, 3},
                         {false, 256, 1}, {false, 256, 2}, {false, 256, 3}, {true, 8, 1},
-                        {true, 8, 2},    {true, 8, 3},    {true, 16, 3}};
+                        {true, 8, 2},    {true, 8, 3},    {true, 16, 1},   {true, 16, 3},
+                        {true, 32, 1},   {true, 64, 1},   {true, 128, 1}};
+// Of many rows.
+constexpr ops::RowTile row_tiles[] = {{8, 8, 4, 1}, {8, 8, 4, 2}, {4, 8, 4, 1},
+                                      {4, 8, 4, 2}, {4, 4, 4, 1}, {8, 8, 8, 1}};
 
 class Bench {
  public:
@@ -79,8 +83,8 @@ class Bench {
 
   // Microseconds of one of the list's dispatches: the least of some runs. Work ahead of it keeps
   // the GPU busy until all is submitted; the times are the GPU's own, of marks before and after.
-  double time(const gpu::CommandList& commands, gpu::Extent extent) {
-    const uint32_t lists = 1 + 200 / commands.dispatch_count();
+  double time(const gpu::CommandList& commands, gpu::Extent extent, uint32_t dispatches = 200) {
+    const uint32_t lists = 1 + dispatches / commands.dispatch_count();
     double best = 1e30;
     // Compiling leaves the GPU idle, and its clocks low.
     succeed(device_->finish_kernels());
@@ -159,26 +163,97 @@ class Bench {
     return time(commands, {.rows = m});
   }
 
+  double tiled(uint32_t rows, uint32_t columns, ops::Epilogue epilogue, uint32_t m,
+               const ops::RowTile& tile) {
+    clear();
+    const uint64_t bytes = uint64_t{rows} * columns / 2;
+    gpu::CommandList commands(*device_);
+    ops::Linear op{.weights = {spec::WeightType::q4_0,
+                               rows,
+                               columns,
+                               {{0, rows, buffer(bytes), buffer(bytes / 8)}}},
+                   .epilogue = epilogue,
+                   .rows = ops::RowRoute::many,
+                   .tile = tile,
+                   .step = step(m, 0),
+                   .x = buffer(uint64_t{4} * m * columns),
+                   .times = buffer(uint64_t{4} * m * rows),
+                   .y = buffer(uint64_t{4} * m * rows),
+                   .max_rows = m};
+    for (uint32_t i = 0; i < 4; ++i) succeed(ops::record(commands, op));
+    return time(commands, {.rows = m}, 8);
+  }
+
+  // A dispatch that finds nothing to do.
+  double nothing() {
+    clear();
+    gpu::CommandList commands(*device_);
+    const gpu::View data = buffer(6144);
+    const ops::AddNorm op{.columns = 1536,
+                          .epsilon = 1e-6f,
+                          .step = step(0, 0),
+                          .x = data,
+                          .weight = data,
+                          .scalar = {},
+                          .h = buffer(6144),
+                          .next_weight = data,
+                          .y = buffer(6144),
+                          .max_rows = 1};
+    for (uint32_t i = 0; i < 100; ++i) succeed(ops::record(commands, op));
+    return time(commands, {.rows = 1});
+  }
+
+  // Each layer has keys and values of its own, as many as no cache holds.
   double attention(uint32_t heads, uint32_t head_dim, uint32_t window, uint32_t position,
-                   uint32_t m) {
+                   uint32_t m, uint32_t queries, uint32_t tile) {
     clear();
     const uint32_t slots = window == 0 ? 8960 : window + 64;
+    const uint32_t layers = window == 0 ? 8 : 64;
     gpu::CommandList commands(*device_);
     ops::Attention op{.heads = heads,
                       .kv_heads = 1,
                       .head_dim = head_dim,
                       .window = window,
                       .positions = 8960,
+                      .queries = queries,
+                      .tile = tile,
                       .step = step(m, position),
                       .q = buffer(uint64_t{4} * m * heads * head_dim),
-                      .kv = {ops::KvType::f16, slots, buffer(uint64_t{2} * slots * head_dim),
-                             buffer(uint64_t{2} * slots * head_dim)},
+                      .kv = {},
                       .y = buffer(uint64_t{4} * m * heads * head_dim),
                       .max_rows = m};
     op.partials = buffer(ops::attention_partials_bytes(op));
-    for (uint32_t i = 0; i < 4; ++i) succeed(ops::record(commands, op));
-    const double dispatches = commands.dispatch_count() / 4.0;
+    for (uint32_t i = 0; i < layers; ++i) {
+      op.kv = {ops::KvType::f16, slots, buffer(uint64_t{2} * slots * head_dim),
+               buffer(uint64_t{2} * slots * head_dim)};
+      succeed(ops::record(commands, op));
+    }
+    const double dispatches = double(commands.dispatch_count()) / layers;
     return dispatches * time(commands, {.rows = m, .positions = position + m});
+  }
+
+  // Of the last rows of a chunk.
+  double attention_chunk(uint32_t head_dim, uint32_t window, uint32_t position) {
+    clear();
+    constexpr uint32_t heads = 8, m = 512;
+    const uint32_t slots = window == 0 ? 8960 : window + m + 1;
+    gpu::CommandList commands(*device_);
+    const ops::Attention op{.heads = heads,
+                            .kv_heads = 1,
+                            .head_dim = head_dim,
+                            .window = window,
+                            .positions = 8960,
+                            .route = ops::AttentionRoute::whole,
+                            .step = step(m, position),
+                            .q = buffer(uint64_t{4} * m * heads * head_dim),
+                            .rope = {},
+                            .kv = {ops::KvType::f16, slots, buffer(uint64_t{2} * slots * head_dim),
+                                   buffer(uint64_t{2} * slots * head_dim)},
+                            .partials = {},
+                            .y = buffer(uint64_t{4} * m * heads * head_dim),
+                            .max_rows = m};
+    for (uint32_t i = 0; i < 4; ++i) succeed(ops::record(commands, op));
+    return time(commands, {.rows = m, .positions = position + m}, 8);
   }
 
   double add_norm(uint32_t columns, uint32_t m) {
@@ -249,13 +324,43 @@ int main(int argc, char** argv) {
       std::fflush(stdout);
     }
   }
-  for (uint32_t m : {1u, 3u}) {
-    for (uint32_t position : {512u, 2048u, 8192u}) {
-      fmt::print("attention sliding at {}, m={}: {:.2f} us; full: {:.2f} us\n", position, m,
-                 bench.attention(8, 256, 512, position, m),
-                 bench.attention(8, 512, 0, position, m));
+  for (const auto& [rows, columns, epilogue] : shapes) {
+    const std::string name = fmt::format("tiled {}x{} {}", rows, columns, ops::name(epilogue));
+    if (!bench.wants(name) || rows > 100'000) continue;
+    for (const ops::RowTile& tile : row_tiles) {
+      const double us = bench.tiled(rows, columns, epilogue, 512, tile);
+      fmt::print("{:<34} {:>2} lines {}x{} {} teams  m=512 {:>8.1f} us {:>6.1f} TFLOPS\n", name,
+                 tile.lines, tile.x_rows, tile.w_rows, tile.teams, us,
+                 2.0 * 512 * rows * columns / us / 1e6);
+      std::fflush(stdout);
     }
-    fmt::print("add_norm 1536, m={}: {:.2f} us\n", m, bench.add_norm(1536, m));
-    std::fflush(stdout);
+  }
+  if (bench.wants("attention")) {
+    for (uint32_t tile : {32u, 64u}) {
+      for (uint32_t queries : {1u, 2u, 4u}) {
+        fmt::print("attention {} heads, {} keys:", queries, tile);
+        for (uint32_t m : {1u, 3u}) {
+          for (uint32_t position : {512u, 2048u, 8192u}) {
+            fmt::print("  m={} at {}: {:.2f} us", m, position,
+                       bench.attention(8, 512, 0, position, m, queries, tile));
+          }
+          fmt::print("  sliding: {:.2f} us", bench.attention(8, 256, 512, 2048, m, queries, tile));
+        }
+        fmt::print("\n");
+        std::fflush(stdout);
+      }
+    }
+  }
+  if (bench.wants("chunk")) {
+    for (uint32_t position : {0u, 2048u, 7680u}) {
+      fmt::print("attention of 512 rows at {}: sliding {:.1f} us, full {:.1f} us\n", position,
+                 bench.attention_chunk(256, 512, position),
+                 bench.attention_chunk(512, 0, position));
+    }
+  }
+  if (bench.wants("small")) {
+    fmt::print("nothing: {:.2f} us\n", bench.nothing());
+    for (uint32_t m : {1u, 3u})
+      fmt::print("add_norm 1536, m={}: {:.2f} us\n", m, bench.add_norm(1536, m));
   }
 }
