@@ -421,8 +421,10 @@ TEST(MtpRoutes, ARoundTakesFewDispatchesMoreThanADecode) {
   for (const gpu::CommandList* list : (*without)->method("decode"))
     decode += list->dispatch_count();
   EXPECT_LE(decode, 115u);
+  // A plain round of a model with an assistant keeps ready what drafts begin with.
+  EXPECT_LE(dispatches("decode"), decode + 1);
   // 1.5 times those of a decode.
-  EXPECT_LE(2 * dispatches("k2_round"), 3 * decode);
+  EXPECT_LE(2 * dispatches("k2_round"), 3 * dispatches("decode"));
 }
 
 // The traces of transformers' own loop, round by round, in one submission each.
