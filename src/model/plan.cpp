@@ -38,7 +38,9 @@ uint64_t largest(const spec::Config& config, uint32_t layers, Value value) {
   return most;
 }
 
-// The buffers of `rows` rows on their way through the first `layers` layers.
+// The buffers of `rows` rows on their way through the first `layers` layers. What is not needed at
+// the same time shares one: before the layers, "qkv" and "q" hold what the per-layer inputs are
+// made of, and in a layer "q" the queries and then what is between the MLP's matrices.
 void plan_rows(const spec::Config& config, std::string_view set, uint64_t rows, uint32_t layers,
                std::vector<PlannedBuffer>& buffers) {
   auto add = [&](std::string_view name, uint64_t floats) {
@@ -49,16 +51,16 @@ void plan_rows(const spec::Config& config, std::string_view set, uint64_t rows, 
   add("h", rows * config.hidden);
   add("normed", rows * config.hidden);
   add("delta", rows * config.hidden);
-  add("qkv", rows * largest(config, layers, [&](const spec::Layer& l) {
-               return (config.heads + 2 * l.kv_heads) * l.head_dim;
-             }));
-  add("q", rows * q_width);
+  const uint64_t qkv_width = largest(config, layers, [&](const spec::Layer& l) {
+    return (config.heads + 2 * l.kv_heads) * l.head_dim;
+  });
+  const uint64_t mlp_width =
+      largest(config, layers, [](const spec::Layer& l) { return l.intermediate; });
+  const uint64_t per_layer_width = uint64_t{layers} * config.per_layer_input;
+  add("qkv", rows * std::max(qkv_width, per_layer_width));
+  add("q", rows * std::max({q_width, mlp_width, per_layer_width}));
   add("attended", rows * q_width);
-  add("mlp", rows * largest(config, layers, [](const spec::Layer& l) { return l.intermediate; }));
   if (config.per_layer_input > 0) {
-    const uint64_t all_layers = config.layers.size();
-    add("per_layer_table", rows * all_layers * config.per_layer_input);
-    add("per_layer_context", rows * layers * config.per_layer_input);
     add("per_layer_inputs",
         uint64_t{layers} * per_layer_stride(config, static_cast<uint32_t>(rows)));
     add("per_layer_gate", rows * config.per_layer_input);

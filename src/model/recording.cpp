@@ -17,6 +17,12 @@
 #include "ops/slice/slice.h"
 
 namespace tandem::model {
+namespace {
+
+// Buffers that hold something else at other times (plan.cpp).
+constexpr std::string_view per_layer_table = "qkv", per_layer_context = "q", mlp_inside = "q";
+
+}  // namespace
 
 Recording::Recording(gpu::Device& device, const spec::Config& config, const Plan& plan,
                      const DeviceWeights& weights, const Buffers& scratch, const Buffers& sequence,
@@ -131,21 +137,21 @@ Result<void> Recording::per_layer_inputs(gpu::CommandList& commands, const RowSe
                                            .scale = std::sqrt(static_cast<float>(width)),
                                            .step = step(rows),
                                            .timeline = sequence_.find("timeline")->second.view(),
-                                           .y = view(rows, "per_layer_table"),
+                                           .y = view(rows, per_layer_table),
                                            .max_rows = rows.max_rows}));
   TRY(linear(commands, rows, weights_.matrix("per_layer_projection").first_rows(layers * width),
-             ops::Epilogue::none, view(rows, "h"), view(rows, "per_layer_context")));
+             ops::Epilogue::none, view(rows, "h"), view(rows, per_layer_context)));
   return ops::record(
       commands,
       ops::PerLayerInput{.layers = layers,
                          .width = width,
                          .context_stride = layers * width,
-                         .table_stride = table.columns,
+                         .table_stride = layers * width,
                          .context_scale = 1 / std::sqrt(static_cast<float>(config_.hidden)),
                          .epsilon = static_cast<float>(config_.rms_norm_epsilon),
                          .step = step(rows),
-                         .context = view(rows, "per_layer_context"),
-                         .table = view(rows, "per_layer_table"),
+                         .context = view(rows, per_layer_context),
+                         .table = view(rows, per_layer_table),
                          .weight = weights_.vector("per_layer_norm"),
                          .y = view(rows, "per_layer_inputs"),
                          .layer_stride = per_layer_stride(config_, rows.max_rows),
@@ -221,8 +227,8 @@ Result<void> Recording::attention(gpu::CommandList& commands, const RowSet& rows
 
 Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer) {
   TRY(linear(commands, rows, weights(layer, "gate_up"), ops::Epilogue::gelu_pair,
-             view(rows, "normed"), view(rows, "mlp")));
-  TRY(linear(commands, rows, weights(layer, "down"), ops::Epilogue::none, view(rows, "mlp"),
+             view(rows, "normed"), view(rows, mlp_inside)));
+  TRY(linear(commands, rows, weights(layer, "down"), ops::Epilogue::none, view(rows, mlp_inside),
              view(rows, "delta")));
   if (gates_before_adding(rows, layer)) return {};
   // The per-layer part, where there is one, ends the layer instead.

@@ -44,7 +44,7 @@ Bound bind(const Case& c, const test::TestMatrix& table) {
               test::upload(table, c.rows_per_part),
               test::upload(Step{.position = c.position, .rows = live}),
               test::upload(timeline),
-              test::poisoned(uint64_t{live + spare_rows} * c.columns * 4)};
+              test::poisoned(uint64_t{live + spare_rows} * c.gathered * 4)};
   bound.op = {.table = bound.table.matrix,
               .columns = c.gathered,
               .scale = scale,
@@ -64,7 +64,7 @@ void expect_gather(WeightType type, const Case& c) {
   test::run(commands, {.rows = bound.op.max_rows});
 
   // What is not gathered keeps its poison.
-  std::vector<float> expected(size_t{bound.op.max_rows} * c.columns,
+  std::vector<float> expected(size_t{bound.op.max_rows} * c.gathered,
                               std::bit_cast<float>(test::poison_bits));
   embedding_reference(table.host(), c.gathered, scale, c.tokens, expected);
   EXPECT_TRUE(test::same_bits(test::download(bound.y.view()), expected));

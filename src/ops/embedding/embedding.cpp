@@ -37,8 +37,8 @@ Result<void> record(gpu::CommandList& commands, const Embedding& op) {
     return fail(ErrorCode::internal, "embedding: no kernel for {} columns of a {} table of {}",
                 op.columns, spec::name(op.table.type), op.table.columns);
   }
-  TRY(gpu::check_indexable(uint64_t{op.max_rows} * op.table.columns));
-  TRY(check_size("embedding", "y", op.y, uint64_t{op.max_rows} * op.table.columns * 4));
+  TRY(gpu::check_indexable(uint64_t{op.max_rows} * op.columns));
+  TRY(check_size("embedding", "y", op.y, uint64_t{op.max_rows} * op.columns * 4));
   for (const MatrixPart& part : op.table.parts) {
     TRY(gpu::check_indexable(uint64_t{part.rows} * op.table.columns));
     TRY(check_size("embedding", "table", part.values, part.rows * planes[0].bytes_per_row));

@@ -12,15 +12,14 @@ struct Embedding {
   float scale = 1;
   gpu::View step;
   gpu::View timeline;  // u32 by position
-  gpu::View
-      y;  // [max_rows][table.columns]: the row stride is the table's width, whatever `columns` is
+  gpu::View y;         // [max_rows][columns]
   uint32_t max_rows = 0;
 };
 
 Route embedding_route(const Embedding& op, const MatrixPart& part);
 Result<void> record(gpu::CommandList& commands, const Embedding& op);
 
-// y: [tokens.size()][table.columns].
+// y: [tokens.size()][columns].
 void embedding_reference(const HostMatrix& table, uint32_t columns, float scale,
                          std::span<const uint32_t> tokens, std::span<float> y);
 

@@ -2,7 +2,7 @@
 // timeline[step.position + row].
 //   weights, scales  planes of the part of the table that begins at row FIRST_ROW and has ROWS rows
 //                    of TABLE_COLUMNS (spec/layout.h); f16, f32: scales is not used
-//   y [rows][TABLE_COLUMNS]
+//   y [rows][COLUMNS]
 // One workgroup gathers one row, if the part owns its token; a token that no part owns leaves y as
 // it is. Limits: COLUMNS % 4 == 0; quantized: TABLE_COLUMNS % 32 == 0.
 
@@ -38,6 +38,6 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
   }
   for (var quad = local; quad < COLUMNS / 4u; quad += workgroup_size) {
     let index = (token - FIRST_ROW) * (TABLE_COLUMNS / 4u) + quad;
-    y[row * (TABLE_COLUMNS / 4u) + quad] = SCALE * quad_weights(index);
+    y[row * (COLUMNS / 4u) + quad] = SCALE * quad_weights(index);
   }
 }

@@ -11,7 +11,7 @@ void embedding_reference(const HostMatrix& table, uint32_t columns, float scale,
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] >= table.rows) continue;
     dequantize_row(table, tokens[i], row);
-    for (uint32_t c = 0; c < columns; ++c) y[i * table.columns + c] = scale * row[c];
+    for (uint32_t c = 0; c < columns; ++c) y[i * columns + c] = scale * row[c];
   }
 }
 

@@ -12,21 +12,21 @@
 //#include row_product.wgsl
 //#include ordered.wgsl
 
-override TYPE : u32;
-override ROWS : u32;
-override COLUMNS : u32;
-override LANES : u32;
-override K : u32;
+override TYPE: u32;
+override ROWS: u32;
+override COLUMNS: u32;
+override LANES: u32;
+override K: u32;
 
-@group(0) @binding(0) var<uniform> step : Step;
-@group(0) @binding(1) var<storage, read> weights : array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> scales : array<u32>;
-@group(0) @binding(3) var<storage, read> x : array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> values : array<f32>;
-@group(0) @binding(5) var<storage, read_write> indices : array<u32>;
+@group(0) @binding(0) var<uniform> step: Step;
+@group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> scales: array<u32>;
+@group(0) @binding(3) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> values: array<f32>;
+@group(0) @binding(5) var<storage, read_write> indices: array<u32>;
 
 // How many elements of v go before one.
-fn elements_before(value : f32, element : u32)->u32 {
+fn elements_before(value: f32, element: u32) -> u32 {
   let key = ordered(value);
   var count = 0u;
   for (var quad = 0u; quad < ROWS / 4u; quad++) {
@@ -38,10 +38,10 @@ fn elements_before(value : f32, element : u32)->u32 {
   return count;
 }
 
-@compute @workgroup_size(invocations) fn main(@builtin(workgroup_id) workgroup
-                                              : vec3<u32>, @builtin(num_workgroups) workgroups
-                                              : vec3<u32>, @builtin(local_invocation_index) local
-                                              : u32) {
+@compute @workgroup_size(invocations)
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
+        @builtin(num_workgroups) workgroups: vec3<u32>,
+        @builtin(local_invocation_index) local: u32) {
   let row = workgroup.x + workgroup.y * workgroups.x;
   if (row >= step.rows) {
     return;
