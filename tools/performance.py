@@ -280,10 +280,11 @@ def number(value):
 DEFAULT_LIBRARY = "libwebgpu_dawn.so"
 
 
-def newest(results, name, library=DEFAULT_LIBRARY):
-    """The newest bench of an artifact on a GPU with a WebGPU library, if there is any."""
+def newest(results, name, library=DEFAULT_LIBRARY, kernels=None):
+    """The newest bench of an artifact on a GPU with a WebGPU library, and with those kernels, if there is any."""
     found = [result for result in results if result["kind"] == "bench" and result["artifact"]["name"] == name
-             and not result["device"]["software"] and result["device"]["library"] == library]
+             and not result["device"]["software"] and result["device"]["library"] == library
+             and kernels in (None, result["device"]["kernel_closure"])]
     return max(found, key=lambda result: result["date"], default=None)
 
 
@@ -308,16 +309,19 @@ def goals(results):
 
 
 def libraries(results):
-    """The WebGPU libraries side by side, where more than one was measured at E2B's size."""
-    found = {library: newest(results, "e2b", library)
-             for library in [DEFAULT_LIBRARY, *sorted({result["device"]["library"] for result in results} - {DEFAULT_LIBRARY})]}
-    columns = {library: figures(result) for library, result in found.items() if result}
-    if len(columns) < 2 or DEFAULT_LIBRARY not in columns:
-        return []
-    names = [name for name in columns[DEFAULT_LIBRARY] if all(name in figure for figure in columns.values())]
-    return ["## Libraries\n", "At E2B's size, the newest run with each. The first is the default: rates are alike, and it compiles faster.\n",
-            table(["figure", *columns], [[name.removeprefix("< "), *(number(figure[name]) for figure in columns.values())]
-                                         for name in names])]
+    """Other WebGPU libraries beside the default one, each where both were measured with the same kernels at E2B's size."""
+    parts = []
+    for library in sorted({result["device"]["library"] for result in results} - {DEFAULT_LIBRARY}):
+        other = newest(results, "e2b", library)
+        same = other and newest(results, "e2b", kernels=other["device"]["kernel_closure"])
+        if not same:
+            continue
+        columns = {DEFAULT_LIBRARY: figures(same), library: figures(other)}
+        names = [name for name in columns[DEFAULT_LIBRARY] if name in columns[library]]
+        parts += [f"With the kernels of commit {same['commit']}:\n",
+                  table(["figure", *columns], [[name.removeprefix("< "), *(number(figure[name]) for figure in columns.values())]
+                                               for name in names])]
+    return ["## Libraries\n", "At E2B's size. The first is the default: rates are alike, and it compiles faster.\n", *parts] if parts else []
 
 
 def scaling(results):

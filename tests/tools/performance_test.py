@@ -191,6 +191,18 @@ class Performance(unittest.TestCase):
         self.assertIn("| decode at 512, tokens/s | 455 | 999 |", self.page())
         self.assertIn("| decode at 512, tokens/s | 450 | 540 | 455 | at least |", self.page())
 
+    def test_libraries_are_compared_with_the_same_kernels(self):
+        def record(name, library, kernels, rate):
+            device = ORIGIN["device"] | {"software": False, "library": library, "kernel_closure": kernels}
+            self.write(f"2026-01-02-{name}-e2b-bench.json", E2B | {"device": device, "decode": [decode_row(512, rate, 1)]})
+        record("other", "libother.so", 64 * "a", 410)
+        record("faster", "libwebgpu_dawn.so", 64 * "b", 600)
+        self.run_script()
+        self.assertNotIn("## Libraries", self.page())
+        record("same", "libwebgpu_dawn.so", 64 * "a", 400)
+        self.run_script()
+        self.assertIn("| decode at 512, tokens/s | 400 | 410 |", self.page())
+
     def test_a_result_stands_beside_the_last_recorded_one(self):
         result = self.root / "now.json"
         result.write_text(json.dumps(E2B | {"decode": [decode_row(512, 910, 1)]}), encoding="utf-8")
