@@ -168,18 +168,17 @@ class Bench {
     clear();
     const uint64_t bytes = uint64_t{rows} * columns / 2;
     gpu::CommandList commands(*device_);
-    ops::Linear op{.weights = {spec::WeightType::q4_0,
-                               rows,
-                               columns,
-                               {{0, rows, buffer(bytes), buffer(bytes / 8)}}},
-                   .epilogue = epilogue,
-                   .rows = ops::RowRoute::many,
-                   .tile = tile,
-                   .step = step(m, 0),
-                   .x = buffer(uint64_t{4} * m * columns),
-                   .times = buffer(uint64_t{4} * m * rows),
-                   .y = buffer(uint64_t{4} * m * rows),
-                   .max_rows = m};
+    const ops::MatrixPart part{0, rows, buffer(bytes), buffer(bytes / 8)};
+    ops::Linear op;
+    op.weights = {spec::WeightType::q4_0, rows, columns, {part}};
+    op.epilogue = epilogue;
+    op.rows = ops::RowRoute::many;
+    op.tile = tile;
+    op.step = step(m, 0);
+    op.x = buffer(uint64_t{4} * m * columns);
+    op.times = buffer(uint64_t{4} * m * rows);
+    op.y = buffer(uint64_t{4} * m * rows);
+    op.max_rows = m;
     for (uint32_t i = 0; i < 4; ++i) succeed(ops::record(commands, op));
     return time(commands, {.rows = m}, 8);
   }
