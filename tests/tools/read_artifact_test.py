@@ -85,6 +85,53 @@ class ReadArtifact(unittest.TestCase):
         self.change_receipt(lambda receipt: receipt["target"]["sources"].pop())
         self.refused("target")
 
+    # A file and its entry in the receipt agree, the manifest says another.
+    def test_files_that_the_manifest_does_not_bind(self):
+        for file in json.loads((ATLAS / "receipt.json").read_text())["files"]:
+            name = file["file"]
+            if name == "manifest.json":
+                continue
+            with self.subTest(name):
+                data = (ATLAS / name).read_bytes() + b" "
+                (self.copy / name).write_bytes(data)
+
+                def swap(receipt):
+                    entry = next(entry for entry in receipt["files"] if entry["file"] == name)
+                    entry.update(bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+
+                self.change_receipt(swap)
+                self.refused("atlas/receipt.json: files")
+                shutil.copytree(ATLAS, self.copy, dirs_exist_ok=True)
+
+    def test_another_recipe_or_part(self):
+        self.change_receipt(lambda receipt: receipt["recipe"].update(matrix="f16"))
+        self.refused("atlas/receipt.json: recipe")
+        shutil.copytree(ATLAS, self.copy, dirs_exist_ok=True)
+        self.change_receipt(lambda receipt: receipt.update(target=None))
+        self.refused("atlas/receipt.json: target")
+
+    def test_symbolic_links(self):
+        for file in ATLAS.iterdir():
+            with self.subTest(file.name):
+                (self.copy / file.name).unlink()
+                (self.copy / file.name).symlink_to(file)
+                self.refused(f"atlas/{file.name}: a regular file")
+                (self.copy / file.name).unlink()
+                shutil.copy(file, self.copy)
+
+    def test_every_refusal_is_one_line(self):
+        (self.copy / "shard-00000.safetensors").write_bytes(b"")
+        (self.copy / "empty").mkdir()
+        lists = self.copy / "lists"
+        lists.mkdir()
+        (lists / "receipt.json").write_text("[]\n")
+        for folders in ([], [ATLAS] * 3, ["/nowhere/\n"], [self.copy], [self.copy / "empty"], [lists]):
+            with self.subTest(folders):
+                result = read(*folders)
+                self.assertEqual(result.returncode, 1)
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                self.assertNotIn("Traceback", result.stderr)
+
     def test_an_assistant_that_is_not_attached(self):
         result = read(ATLAS, self.copy)
         self.assertNotEqual(result.returncode, 0)
