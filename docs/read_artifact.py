@@ -38,14 +38,15 @@ def read_folder(folder):
     manifest = read_json(folder / "manifest.json", "tandem.artifact")
     whole, mtp = not manifest["attached_to"], manifest["views"].get("mtp", {})
     own = [s for s in manifest["shards"] if whole or s["role"] == "assistant"]
-    texts = [manifest[key] for key in ("tokenizer", "chat_template", "generation_config") if whole and manifest[key]]
+    texts = [manifest[k] for k in ("tokenizer", "chat_template", "generation_config") if whole and manifest[k]]
     files = sorted(texts + [bound("manifest.json", text(manifest))], key=lambda file: file["file"])
-    for key, right in {"recipe": manifest["recipe"], "files": files,
-                       "shards": [{key: s[key] for key in ("file", "bytes", "digest")} for s in own],
-                       "digest": sha256(text({k: v for k, v in receipt.items() if k != "digest"})),
-                       "target": manifest["origin_sha256"] if whole else None, "assistant": mtp.get("origin_sha256")}.items():
-        found = sha256(text(receipt[key])) if key in ("target", "assistant") and receipt[key] else receipt[key]
-        check(found == right, f"{folder / 'receipt.json'}: {key}")
+    digest = sha256(text({k: v for k, v in receipt.items() if k != "digest"}))
+    for part in ("target", "assistant"): receipt[part] = receipt[part] and sha256(text(receipt[part]))
+    for key, right in {"digest": digest, "recipe": manifest["recipe"], "files": files,
+                       "shards": [{k: s[k] for k in ("file", "bytes", "digest")} for s in own],
+                       "target": manifest["origin_sha256"] if whole else None,
+                       "assistant": mtp.get("origin_sha256")}.items():
+        check(receipt[key] == right, f"{folder / 'receipt.json'}: {key}")
     check({p.name for p in folder.iterdir()} == {"receipt.json", *(f["file"] for f in files + own)}, folder)
     for t in texts: check(bound(t["file"], read(folder / t["file"])) == t, folder / t["file"])
     for s in own:
