@@ -74,6 +74,21 @@ size_t character_bytes(std::string_view text) {
   return overlong ? 0 : bytes;
 }
 
+uint32_t code_point(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first;
+  uint32_t point = first & (0x7f >> character.size());
+  for (const char byte : character.substr(1)) point = point << 6 | (byte & 0x3f);
+  return point;
+}
+
+// What changes how other text is shown: controls, separators of lines and paragraphs, and marks of
+// direction.
+bool acts(uint32_t point) {
+  return (point >= 0x80 && point < 0xa0) || point == 0x061c || point == 0x200e || point == 0x200f ||
+         (point >= 0x2028 && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -81,11 +96,10 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const size_t bytes = character_bytes(text);
     const unsigned char first = static_cast<unsigned char>(text[0]);
-    const unsigned char second = bytes == 2 ? static_cast<unsigned char>(text[1]) : 0;
     if (bytes == 0 || first < 0x20 || first == 0x7f) {
       result += fmt::format("\\x{:02x}", first);
-    } else if (first == 0xc2 && second < 0xa0) {
-      result += fmt::format("\\u{:04x}", second);  // U+0080 to U+009F
+    } else if (const uint32_t point = code_point(text.substr(0, bytes)); acts(point)) {
+      result += fmt::format("\\u{:04x}", point);
     } else {
       result += text.substr(0, bytes);
     }

@@ -52,7 +52,10 @@ TEST(Error, MessagesShowControlCharactersAsEscapes) {
         Case{"\xc2\x9b"
              "31m \xc2\xa0",
              "\\u009b31m \xc2\xa0"},
-        Case{"\xc2", "\\xc2"},
+        Case{"\u061ca\u200e\u200f", "\\u061ca\\u200e\\u200f"},
+        Case{"\u2027\u2028\u2029", "\u2027\\u2028\\u2029"},
+        Case{"\u202a\u202e\u202f", "\\u202a\\u202e\u202f"},
+        Case{"\u2065\u2066\u2069\u206a", "\u2065\\u2066\\u2069\u206a"}, Case{"\xc2", "\\xc2"},
         Case{"\x9b"
              "31m",
              "\\x9b31m"},
