@@ -97,21 +97,40 @@ Result<void> check_case(const fs::path& folder, std::string_view name,
               folder.string(), *other, name);
 }
 
-// The destination without trailing separators, in a parent that exists.
+// What a folder holds that is an artifact, which takes no other file.
+constexpr std::string_view artifact_files[] = {"manifest.json", "receipt.json"};
+
+// What was published stays as it is: refuses an output inside an artifact.
+Result<void> check_outside_artifacts(const fs::path& destination) {
+  for (fs::path folder = destination.parent_path();; folder = folder.parent_path()) {
+    const bool is_artifact =
+        std::all_of(std::begin(artifact_files), std::end(artifact_files),
+                    [&](std::string_view file) { return is_there(folder / file); });
+    if (is_artifact) {
+      return fail(ErrorCode::invalid_argument,
+                  "{}: expected an output outside {}, which is an artifact; choose another place",
+                  destination.string(), folder.string());
+    }
+    if (folder == folder.root_path()) return {};
+  }
+}
+
+// The destination without trailing separators, in a parent that exists. Its way there is the
+// system's: what follows a symbolic link is resolved where the link leads.
 Result<fs::path> in_its_parent(const fs::path& destination) {
-  const fs::path normal = destination.lexically_normal();
-  const fs::path path = normal.has_filename() ? normal : normal.parent_path();
+  const fs::path path = destination.has_filename() ? destination : destination.parent_path();
   if (!path.has_filename() || path.filename() == "." || path.filename() == "..") {
     return fail(ErrorCode::invalid_argument, "\"{}\": expected the name of a new output",
                 destination.string());
   }
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  struct stat status;
-  if (stat(parent.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+  std::error_code error;
+  const fs::path place = fs::canonical(parent, error);
+  if (error || !fs::is_directory(place, error)) {
     return fail(ErrorCode::not_found, "{}: the folder {} for the output does not exist; make it",
                 path.string(), parent.string());
   }
-  return parent / path.filename();
+  return place / path.filename();
 }
 
 Result<void> check_free(const fs::path& destination) {
@@ -326,6 +345,7 @@ Result<Publication> Publication::begin(const fs::path& destination, PublicationO
   TRY_ASSIGN(staged->destination, in_its_parent(destination));
   remove_abandoned(staged->destination);
   TRY(check_free(staged->destination));
+  TRY(check_outside_artifacts(staged->destination));
   TRY_ASSIGN(auto made, make_staging_folder(staged->destination));
   staged->folder = std::move(made.first);
   staged->open = std::move(made.second);
@@ -380,6 +400,10 @@ Result<void> Publication::commit(const std::function<Result<void>(const fs::path
 }
 
 Result<FilePublication> FilePublication::begin(const fs::path& destination) {
+  if (!destination.has_filename()) {
+    return fail(ErrorCode::invalid_argument, "\"{}\": expected the name of a new file",
+                destination.string());
+  }
   TRY_ASSIGN(Publication folder, Publication::begin(destination));
   TRY_ASSIGN(OutputFile file, folder.create("output"));
   return FilePublication(std::move(folder), std::move(file));

@@ -64,14 +64,14 @@ class OutputFile {
 class Publication {
  public:
   // Refuses a destination that exists, whatever it is, or differs only in the case of letters from
-  // a neighbour, and one whose parent does not exist.
+  // a neighbour, one whose parent does not exist, and one inside an artifact.
   static Result<Publication> begin(const std::filesystem::path& destination,
                                    PublicationObserver observer = {});
   Publication(Publication&&) noexcept;
   Publication& operator=(Publication&&) noexcept;
   ~Publication();
 
-  const std::filesystem::path& destination() const;
+  const std::filesystem::path& destination() const;  // absolute, without symbolic links
   // A new file of the folder; `name` as for `inside`, and not that of another file in another case.
   Result<OutputFile> create(std::string_view name);
   // Refused while a file is not closed; afterwards the destination is there and on the disk.
@@ -90,6 +90,7 @@ class FilePublication {
  public:
   static Result<FilePublication> begin(const std::filesystem::path& destination);
 
+  const std::filesystem::path& destination() const { return folder_.destination(); }
   OutputFile& file() { return file_; }
   // Closes and publishes the file.
   Result<void> commit();

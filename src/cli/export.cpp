@@ -11,6 +11,7 @@
 #include "cli/interrupts.h"
 #include "cli/output.h"
 #include "cli/provenance.h"
+#include "text/utf8.h"
 
 namespace tandem::cli {
 namespace {
@@ -64,6 +65,8 @@ Result<std::optional<artifact::Published>> read_published(std::string_view text)
   if (split == text.npos || split == 0 || split + 1 == text.size()) {
     return fail(ErrorCode::invalid_argument, "published {}: expected REPOSITORY@REVISION", text);
   }
+  if (text::valid_utf8(text) != text.size())
+    return fail(ErrorCode::invalid_argument, "published {}: expected UTF-8", text);
   return artifact::Published{std::string(text.substr(0, split)),
                              std::string(text.substr(split + 1))};
 }

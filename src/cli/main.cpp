@@ -37,9 +37,10 @@ Result<void> run(const Command& command) {
   }
 }
 
-int report(const Command& command, const Error& error) {
-  std::fprintf(stderr, "tandem %s: %s [%s]\n", command.app->get_name().c_str(),
-               error.message.c_str(), std::string(name(error.code)).c_str());
+int report(const CLI::App& app, const Error& error) {
+  const std::string command = app.get_parent() == nullptr ? "" : " " + app.get_name();
+  std::fprintf(stderr, "tandem%s: %s [%s]\n", command.c_str(), error.message.c_str(),
+               std::string(name(error.code)).c_str());
   return error.code == ErrorCode::cancelled ? 128 + interrupting_signal() : 1;
 }
 
@@ -78,7 +79,11 @@ int main(int argc, char** argv) {
   CLI::App app{"Tandem runs Gemma 4 on WebGPU. `tandem COMMAND --help` explains each command."};
   app.require_subcommand(1);
   app.failure_message([](const CLI::App* command, const CLI::Error& error) {
-    return cli::printable_lines(CLI::FailureMessage::simple(command, error));
+    const std::vector<std::string> unknown = command->remaining();
+    const bool names_no_command = command->get_parent() == nullptr && !unknown.empty();
+    return cli::printable_lines(
+        (names_no_command ? unknown.front() + ": no such command or option\n" : std::string()) +
+        CLI::FailureMessage::simple(command, error));
   });
   app.set_version_flag("--version", "tandem " TANDEM_VERSION);
   const std::vector<cli::Command> commands{
@@ -92,12 +97,14 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (app.exit(error) != 0) return 2;
+    const Result<void> printed = cli::flush_output();
+    return printed ? 0 : cli::report(app, printed.error());
   }
   for (const cli::Command& command : commands) {
     if (!command.app->parsed()) continue;
     const Result<void> result = cli::run(command);
-    return result ? 0 : cli::report(command, result.error());
+    return result ? 0 : cli::report(*command.app, result.error());
   }
   return 2;
 }

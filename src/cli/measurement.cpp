@@ -101,6 +101,10 @@ Result<JsonFile> JsonFile::begin(const std::string& path) {
   return result;
 }
 
+std::optional<std::filesystem::path> JsonFile::path() const {
+  return file_ ? std::optional(file_->destination()) : std::nullopt;
+}
+
 Result<void> JsonFile::write(const Json& value) {
   if (!file_) return {};
   TRY(file_->file().write(canonical_json(value)));

@@ -39,6 +39,7 @@ std::string origin(const Json& measurement);
 class JsonFile {
  public:
   static Result<JsonFile> begin(const std::string& path);  // empty: none
+  std::optional<std::filesystem::path> path() const;
   Result<void> write(const Json& value);
   Result<void> write_lines(std::span<const Json> values);  // one to a line
 

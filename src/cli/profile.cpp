@@ -162,6 +162,10 @@ Result<void> run(const Flags& flags, const CLI::App& app) {
   }
   TRY_ASSIGN(JsonFile json_file, JsonFile::begin(flags.json));
   TRY_ASSIGN(JsonFile trace_file, JsonFile::begin(flags.trace));
+  if (json_file.path() && json_file.path() == trace_file.path()) {
+    return fail(ErrorCode::invalid_argument,
+                "--trace {}: expected another file than that of --json", flags.trace);
+  }
   TRY_ASSIGN(const engine::OpenedArtifact source,
              engine::open_artifact(flags.engine.artifact, options));
   const artifact::Artifact& artifact = source.artifact;

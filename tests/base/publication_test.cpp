@@ -238,6 +238,33 @@ TEST_F(PublicationTest, ALinkAsOutputIsRefusedWithASlash) {
   EXPECT_EQ(names("real"), Names{});
 }
 
+TEST_F(PublicationTest, WhatFollowsALinkIsWhereTheSystemFindsIt) {
+  fs::create_directories(path("a/b"));
+  fs::create_directory(path("c"));
+  fs::create_symlink("../a/b", path("c/link"));
+  const auto publication = Publication::begin(path("c/link/../out"));
+  ASSERT_TRUE(publication) << publication.error().message;
+  EXPECT_EQ(publication->destination(), fs::canonical(path("a")) / "out");
+  EXPECT_EQ(Publication::begin(path("none/../out")).error().code, ErrorCode::not_found);
+}
+
+TEST_F(PublicationTest, NothingIsMadeInsideAnArtifact) {
+  fs::create_directories(path("artifact/folder"));
+  put("artifact/manifest.json", "");
+  { ASSERT_TRUE(Publication::begin(path("artifact/out"))) << "a folder with a manifest only"; }
+  put("artifact/receipt.json", "");
+  fs::create_symlink("artifact/folder", path("link"));
+  for (const std::string_view inside : {"artifact/out", "artifact/folder/out", "link/out"}) {
+    const auto publication = Publication::begin(path(inside));
+    ASSERT_FALSE(publication) << inside;
+    EXPECT_EQ(publication.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(publication.error().message.find("which is an artifact"), std::string::npos);
+    EXPECT_EQ(FilePublication::begin(path(inside)).error().code, ErrorCode::invalid_argument);
+  }
+  EXPECT_EQ(names("artifact"), (Names{"folder", "manifest.json", "receipt.json"}));
+  EXPECT_TRUE(Publication::begin(path("beside")));
+}
+
 // A folder with this name and a file in it, as a killed publication leaves them.
 TEST_F(PublicationTest, WhatAKilledPublicationLeftIsRemoved) {
   const auto leave = [&](std::string_view name) {
@@ -300,6 +327,7 @@ TEST_F(PublicationTest, SingleFile) {
   EXPECT_EQ(names(), Names{"out.bin"});
 
   { ASSERT_TRUE(FilePublication::begin(path("dropped.bin"))); }
+  EXPECT_EQ(FilePublication::begin(path("new/")).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(names(), Names{"out.bin"});
 }
 

@@ -437,7 +437,11 @@ TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
   const std::string atlas = "'" + atlas_folder + "'";
   for (const Case& c : std::vector<Case>{
            {"", 2, "subcommand"},
+           {"frobnicate", 2, "frobnicate"},
            {"frobnicate", 2, "subcommand"},
+           {"--help >/dev/full", 1, "tandem: standard output: cannot write"},
+           {"--version >/dev/full", 1, "standard output"},
+           {"verify --help >/dev/full", 1, "standard output"},
            {"generate " + atlas, 2, "prompt"},
            {"generate " + atlas + " -p a --ids 1", 2, "prompt"},
            {"generate " + atlas + " --ids 2 -n 0", 2, "--max-tokens"},
@@ -461,10 +465,12 @@ TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
            {"profile " + atlas + " --device cpu", 1, "--device cpu"},
            {"profile " + atlas + " --json '" + atlas_folder + "/manifest.json'", 1,
             "already_exists"},
+           {"profile " + atlas + " --json same --trace ./same", 1, "--trace ./same: expected"},
            {"profile /none", 1, "not_found"},
            {"export /none -o /tmp/none", 1, "not_found"},
            {"export " + atlas + " -o /tmp/none", 1, "config.json"},
            {"export " + atlas + " -o " + atlas + "/out", 1, "expected an output outside"},
+           {"export /none -o x --published $(printf 'a\\377@0')", 1, "expected UTF-8"},
            {"export " + atlas + " -o x --tensor a=f16 --tensor a=q8_0", 1, "--tensor a: expected"},
            {"devices $(printf 'x\\033[31m')", 2, "x\\x1b[31m"},
            {"verify /none", 1, "not_found"},
@@ -478,6 +484,25 @@ TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
     EXPECT_EQ(outcome.status, c.status) << c.arguments << "\n" << outcome.err;
     EXPECT_TRUE(contains(outcome.err, c.error)) << c.arguments << "\n" << outcome.err;
   }
+}
+
+// It would no longer be what was published.
+TEST(Cli, NoOutputIsMadeInsideAnArtifact) {
+  const TemporaryFolder folder;
+  const std::string copy = (folder.path() / "atlas").string(), out = "'" + copy + "/out'";
+  std::filesystem::copy(atlas_folder, copy);
+  const std::string artifact = "'" + copy + "' ";
+  for (const std::string& command :
+       {"generate " + artifact + "--device cpu --ids 2 --trace " + out,
+        "logits " + artifact + "--device cpu --ids 2 -o " + out,
+        "bench " + artifact + "--device cpu --json " + out, "profile " + artifact + "--json " + out,
+        "profile " + artifact + "--trace " + out, "synthesize --geometry e2b -o " + out,
+        "chat " + artifact + "--device cpu <<X\n/save " + copy + "/out\nX\n"}) {
+    const Outcome outcome = tandem(command);
+    EXPECT_EQ(outcome.status, 1) << command << outcome.out;
+    EXPECT_TRUE(contains(outcome.err, "which is an artifact")) << command << outcome.err;
+  }
+  EXPECT_EQ(tandem("verify '" + copy + "'").status, 0);
 }
 
 TEST(Cli, EveryCommandHasHelp) {
