@@ -231,6 +231,10 @@ void print_methods(const model::TargetSequence& sequence, const Flags& flags) {
 }
 
 Result<void> run(const Flags& flags) {
+  std::optional<gpu::Limits> limits;  // read before anything is printed
+  if (flags.limits) {
+    TRY_ASSIGN(limits, read_limits(*flags.limits));
+  }
   TRY_ASSIGN(const engine::OpenedArtifact source,
              engine::open_artifact(flags.engine.artifact, flags.engine.options()));
   const artifact::Artifact& artifact = source.artifact;
@@ -248,9 +252,8 @@ Result<void> run(const Flags& flags) {
     return fail(ErrorCode::invalid_argument,
                 "--device cpu: --plan, --routes and --census are about a GPU; leave it out");
   }
-  if (flags.limits) {
-    TRY_ASSIGN(const gpu::Limits limits, read_limits(*flags.limits));
-    TRY_ASSIGN(const model::Plan plan, engine::plan_model(artifact, options, limits));
+  if (limits) {
+    TRY_ASSIGN(const model::Plan plan, engine::plan_model(artifact, options, *limits));
     print_plan(plan);
     return {};
   }

@@ -486,6 +486,12 @@ TEST(Cli, RefusalsSayWhyAndHaveAStatus) {
   }
 }
 
+TEST(Cli, LimitsAreReadBeforeAnythingIsPrinted) {
+  const Outcome outcome = tandem("inspect '" + atlas_folder + "' --plan --limits /none");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.out, "");
+}
+
 // It would no longer be what was published.
 TEST(Cli, NoOutputIsMadeInsideAnArtifact) {
   const TemporaryFolder folder;
