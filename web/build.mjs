@@ -21,9 +21,10 @@ for (const folder of [packageFolder, site]) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
 }
-for (const file of ['low_level.d.ts', 'package.json']) {
+for (const file of ['low_level.d.ts', 'package.json', 'README.md']) {
   copy(new URL(file, web), new URL(file, packageFolder));
 }
+copy(new URL('../LICENSE', web), new URL('LICENSE', packageFolder));
 compile('.');
 compile('demo');
 for (const file of ['index.html', 'style.css', 'icon.svg', 'service_worker.js']) {
