@@ -109,8 +109,9 @@ Result<void> measure(BenchSession& session, const Flags& flags, const Series& se
     result[series.name].push_back(std::move(row));
   }
   if (prompts.too_long.empty()) return {};
-  fmt::print("{:<8} skipped, as {} more tokens do not fit a context of {}: {}\n", "", series.tokens,
-             session.info().context, fmt::join(prompts.too_long, ", "));
+  fmt::print("{:<8} skipped, as {} do not fit a context of {}: {}\n", "",
+             counted(series.tokens, "more token"), session.info().context,
+             fmt::join(prompts.too_long, ", "));
   return {};
 }
 
@@ -123,7 +124,7 @@ Result<void> measure_opening(BenchSession& session, const Flags& flags, Json& re
   const uint32_t first_prompt = std::max(1u, std::min(flags.prefill.front(), info.context - 1));
   TRY_ASSIGN(const BenchRun first, session.run(first_prompt, 1, Mtp::off));
   const double first_ms = first.generation.stats.first_token_ms;
-  fmt::print(", first token {:.0f} ms after {} tokens\n", first_ms, first_prompt);
+  fmt::print(", first token {:.0f} ms after {}\n", first_ms, counted(first_prompt, "token"));
   result["load_ms"] = info.load_ms;
   result["compile_ms"] = info.compile_ms;
   result["first_token"] = {{"prompt_tokens", first_prompt}, {"ms", first_ms}};

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/measurement.h"
+#include "cli/output.h"
 #include "engine/bench.h"
 
 namespace tandem::cli {
@@ -53,8 +54,8 @@ Result<Json> bench_forced(BenchSession& session, const ForcedRounds& what) {
   const uint32_t most = session.info().drafts + 1;
   // A round has up to `most` tokens, and the first token comes before them.
   if (uint64_t{what.depth} + what.tokens + most + 1 > session.info().context) {
-    fmt::print("\nforced MTP skipped, as {} more tokens after {} do not fit a context of {}\n",
-               what.tokens, what.depth, session.info().context);
+    fmt::print("\nforced MTP skipped, as {} after {} do not fit a context of {}\n",
+               counted(what.tokens, "more token"), what.depth, session.info().context);
     return rows;
   }
   fmt::print("\nMTP at a forced acceptance, depth {}: drafts are replaced after they were made\n",
@@ -63,7 +64,8 @@ Result<Json> bench_forced(BenchSession& session, const ForcedRounds& what) {
              "mtp tokens/s", "ratio", "plain round", "mtp round");
   for (const uint32_t tokens_per_round : what.tokens_per_round) {
     if (tokens_per_round > most) {
-      fmt::print("{:>21} skipped, as a round has at most {} tokens\n", tokens_per_round, most);
+      fmt::print("{:>21} skipped, as a round has at most {}\n", tokens_per_round,
+                 counted(most, "token"));
       continue;
     }
     TRY_ASSIGN(Json row, measure(session, what, tokens_per_round));

@@ -125,9 +125,9 @@ Result<void> Chat::answer(const std::string& text) {
   TRY_ASSIGN(const std::vector<uint32_t> prompt, session_.next_prompt(turn));
   if (prompt.size() > engine_.info().context) {
     return fail(ErrorCode::context_exceeded,
-                "the conversation has {} tokens with this message, the context {}; /reset begins a "
+                "the conversation has {} with this message, the context {}; /reset begins a "
                 "new one, --context makes room for longer ones",
-                prompt.size(), engine_.info().context);
+                counted(prompt.size(), "token"), engine_.info().context);
   }
   interrupted = false;
   TRY(session_.start(prompt, options_));
@@ -183,7 +183,7 @@ Result<void> Chat::save(const std::string& file) const {
   TRY_ASSIGN(FilePublication out, FilePublication::begin(file));
   TRY(out.file().write(std::as_bytes(std::span(text))));
   TRY(out.commit());
-  say(fmt::format("{}: {} messages\n", file, messages_.size()));
+  say(fmt::format("{}: {}\n", file, counted(messages_.size(), "message")));
   return {};
 }
 
@@ -191,10 +191,11 @@ void Chat::print_stats() const {
   const GenerateStats& stats = session_.generation().stats;
   if (stats.prompt_tokens == 0) return say("no answer yet\n");
   say(fmt::format(
-      "{} of {} positions; the last prompt had {} tokens, {} of them reused, first token after "
-      "{:.0f} ms; {} tokens at {:.1f} tokens/s{}; {}\n",
-      session_.ids().size(), engine_.info().context, stats.prompt_tokens, stats.reused_tokens,
-      stats.first_token_ms, stats.generated_tokens, stats.decode_tokens_per_second(),
+      "{} of {}; the last prompt had {}, {} of them reused, first token after "
+      "{:.0f} ms; {} at {:.1f} tokens/s{}; {}\n",
+      session_.ids().size(), counted(engine_.info().context, "position"),
+      counted(stats.prompt_tokens, "token"), stats.reused_tokens, stats.first_token_ms,
+      counted(stats.generated_tokens, "token"), stats.decode_tokens_per_second(),
       describe(*options_.sampling), describe_rounds(engine_.info(), options_.mtp, stats)));
 }
 

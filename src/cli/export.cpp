@@ -89,8 +89,8 @@ void print_report(const Flags& flags, const exporter::ExportReport& report) {
     exact += tensor.exact ? 1 : 0;
     raised += tensor.raised;
   }
-  fmt::print("{}: {} of weights, {} of {} tensors exactly as in the checkpoint\n",
-             printable(flags.out), megabytes(report.bytes), exact, report.tensors.size());
+  fmt::print("{}: {} of weights, {} of {} exactly as in the checkpoint\n", printable(flags.out),
+             megabytes(report.bytes), exact, counted(report.tensors.size(), "tensor"));
   fmt::print("recipe: matrices {}, tables {}, vectors {}", spec::name(report.recipe.matrix),
              spec::name(report.recipe.table), spec::name(report.recipe.vector));
   for (const auto& [tensor, type] : report.recipe.overrides) {
@@ -98,8 +98,8 @@ void print_report(const Flags& flags, const exporter::ExportReport& report) {
   }
   fmt::print("\n");
   if (raised > 0) {
-    fmt::print("{} scales were too small for a normal fp16 and were raised to the smallest one\n",
-               raised);
+    fmt::print("{} too small for a normal fp16: raised to the smallest one\n",
+               counted(raised, "scale"));
   }
   for (const artifact::IgnoredTensor& tensor : report.ignored) {
     fmt::print("ignored {} ({})\n", printable(tensor.name), printable(tensor.rule));

@@ -28,13 +28,13 @@ struct Flags {
 void print_stats(const EngineInfo& info, const Generation& generation,
                  const GenerateOptions& options) {
   const GenerateStats& stats = generation.stats;
-  fmt::print(
-      stderr,
-      "{} prompt tokens, first token after {:.0f} ms; {} tokens at {:.1f} tokens/s{}, ended by {}; "
-      "loaded in {:.0f} ms, compiled in {:.0f} ms\n{}\nadapter: {}\n",
-      stats.prompt_tokens, stats.first_token_ms, stats.generated_tokens,
-      stats.decode_tokens_per_second(), describe(*options.sampling), name(generation.stop),
-      info.load_ms, info.compile_ms, describe_rounds(info, options.mtp, stats), adapter(info));
+  fmt::print(stderr,
+             "{}, first token after {:.0f} ms; {} at {:.1f} tokens/s{}, ended by {}; "
+             "loaded in {:.0f} ms, compiled in {:.0f} ms\n{}\nadapter: {}\n",
+             counted(stats.prompt_tokens, "prompt token"), stats.first_token_ms,
+             counted(stats.generated_tokens, "token"), stats.decode_tokens_per_second(),
+             describe(*options.sampling), name(generation.stop), info.load_ms, info.compile_ms,
+             describe_rounds(info, options.mtp, stats), adapter(info));
 }
 
 nlohmann::json to_json(const SampleOptions& sampling) {

@@ -42,9 +42,9 @@ void print_layers(const spec::Config& config) {
     }
     if (indices.empty()) continue;
     const spec::Layer& layer = config.layers[indices.front()];
-    fmt::print("  {:<18} {} layers, head_dim {}, {} KV heads, {} of {} pairs at theta {}{}\n",
-               spec::name(kind), indices.size(), layer.head_dim, layer.kv_heads,
-               layer.rope.rotated_pairs, layer.head_dim / 2, layer.rope.theta,
+    fmt::print("  {:<18} {}, head_dim {}, {}, {} of {} at theta {}{}\n", spec::name(kind),
+               counted(indices.size(), "layer"), layer.head_dim, counted(layer.kv_heads, "KV head"),
+               layer.rope.rotated_pairs, counted(layer.head_dim / 2, "pair"), layer.rope.theta,
                kind == spec::LayerKind::sliding ? fmt::format(", window {}", config.window) : "");
   }
 }
@@ -61,9 +61,10 @@ uint64_t weight_count(const artifact::Manifest& manifest, bool of_assistant) {
 
 void print_assistant(const artifact::Manifest& manifest) {
   const spec::AssistantConfig& config = manifest.mtp->config;
-  fmt::print("assistant     {} parameters, {} layers, hidden {}, {} query heads, window {}\n",
-             weight_count(manifest, true), config.text.layers.size(), config.text.hidden,
-             config.text.heads, config.text.window);
+  fmt::print("assistant     {}, {}, hidden {}, {}, window {}\n",
+             counted(weight_count(manifest, true), "parameter"),
+             counted(config.text.layers.size(), "layer"), config.text.hidden,
+             counted(config.text.heads, "query head"), config.text.window);
   for (const spec::LayerKind kind : {spec::LayerKind::sliding, spec::LayerKind::full}) {
     const auto& layers = config.text.layers;
     if (std::none_of(layers.begin(), layers.end(), [&](const auto& l) { return l.kind == kind; }))
@@ -72,8 +73,9 @@ void print_assistant(const artifact::Manifest& manifest) {
                manifest.config.donor(kind).value());
   }
   if (const std::optional<spec::OrderedHead>& head = config.ordered) {
-    fmt::print("  head               the top {} of {} centroids of {} tokens\n", head->top_k,
-               head->centroids, config.text.vocabulary / head->centroids);
+    fmt::print("  head               the top {} of {} of {}\n", head->top_k,
+               counted(head->centroids, "centroid"),
+               counted(config.text.vocabulary / head->centroids, "token"));
   }
 }
 
@@ -102,13 +104,14 @@ void print_origin(std::string_view part, const std::optional<artifact::Origin>& 
   if (origin->synthetic_seed) {
     fmt::print("the seed {}", *origin->synthetic_seed);
   } else {
-    fmt::print("{} files, {}", origin->sources.size(), megabytes(bytes));
+    fmt::print("{}, {}", counted(origin->sources.size(), "file"), megabytes(bytes));
   }
   if (origin->published) {
     fmt::print("; {} at {}", printable(origin->published->repository),
                printable(origin->published->revision));
   }
-  if (!origin->ignored.empty()) fmt::print("; {} tensors left out", origin->ignored.size());
+  if (!origin->ignored.empty())
+    fmt::print("; {} left out", counted(origin->ignored.size(), "tensor"));
   fmt::print("\n");
 }
 
@@ -125,11 +128,12 @@ void print_identity(const engine::OpenedArtifact& source) {
 
 void print_storage(const artifact::Manifest& manifest) {
   const artifact::Recipe& recipe = manifest.recipe;
-  fmt::print("recipe        matrices {}, tables {}, vectors {}; {} tensors of another type\n",
+  fmt::print("recipe        matrices {}, tables {}, vectors {}; {} of another type\n",
              spec::name(recipe.matrix), spec::name(recipe.table), spec::name(recipe.vector),
-             recipe.overrides.size());
+             counted(recipe.overrides.size(), "tensor"));
   for (const auto& [type, count] : count_by_type(manifest))
-    fmt::print("  {:<11} {} tensors, {} values\n", type, count.tensors, count.values);
+    fmt::print("  {:<11} {}, {}\n", type, counted(count.tensors, "tensor"),
+               counted(count.values, "value"));
   fmt::print("shards\n");
   for (const std::string_view role : {artifact::target_role, artifact::assistant_role}) {
     uint64_t shards = 0, pieces = 0, bytes = 0;
@@ -140,12 +144,13 @@ void print_storage(const artifact::Manifest& manifest) {
       bytes += shard.bytes;
     }
     if (shards > 0)
-      fmt::print("  {:<11} {}, {} in {} pieces\n", role, shards, megabytes(bytes), pieces);
+      fmt::print("  {:<11} {}, {} in {}\n", role, shards, megabytes(bytes),
+                 counted(pieces, "piece"));
   }
   fmt::print("files\n");
   for (const auto& file :
        {std::optional(manifest.tokenizer), manifest.chat_template, manifest.generation_config}) {
-    if (file) fmt::print("  {} ({} bytes)\n", printable(file->file), file->bytes);
+    if (file) fmt::print("  {} ({})\n", printable(file->file), counted(file->bytes, "byte"));
   }
 }
 
@@ -154,8 +159,8 @@ void print_model(const artifact::Manifest& manifest) {
   fmt::print("family        {}\n", config.family == spec::Family::gemma3 ? "Gemma 3" : "Gemma 4");
   fmt::print("views         plain{}\n", manifest.mtp ? ", mtp" : "");
   fmt::print("parameters    {}\n", weight_count(manifest, false));
-  fmt::print("vocabulary    {}, hidden {}, {} query heads, per-layer inputs of {}\n",
-             config.vocabulary, config.hidden, config.heads, config.per_layer_input);
+  fmt::print("vocabulary    {}, hidden {}, {}, per-layer inputs of {}\n", config.vocabulary,
+             config.hidden, counted(config.heads, "query head"), config.per_layer_input);
   print_layers(config);
   fmt::print("positions     {}; context bound {}, input bound {}\n", config.max_positions,
              manifest.context_bound, manifest.input_bound);
@@ -192,19 +197,20 @@ void print_tensors(const artifact::Manifest& manifest) {
 void print_plan(const model::Plan& plan) {
   fmt::print("\nplan: context {}, input bound {}, KV {}\n", plan.capacity.context,
              plan.capacity.input_bound, plan.capacity.kv == ops::KvType::f16 ? "f16" : "f32");
-  fmt::print("  weights   {:>10} in {} buffers\n", megabytes(plan.weight_bytes()),
-             plan.weights.size());
-  fmt::print("  scratch   {:>10} in {} buffers, shared by all sessions\n",
-             megabytes(plan.scratch_bytes()), plan.scratch.size());
-  fmt::print("  a session {:>10} in {} buffers\n", megabytes(plan.sequence_bytes()),
-             plan.sequence.size());
+  fmt::print("  weights   {:>10} in {}\n", megabytes(plan.weight_bytes()),
+             counted(plan.weights.size(), "buffer"));
+  fmt::print("  scratch   {:>10} in {}, shared by all sessions\n", megabytes(plan.scratch_bytes()),
+             counted(plan.scratch.size(), "buffer"));
+  fmt::print("  a session {:>10} in {}\n", megabytes(plan.sequence_bytes()),
+             counted(plan.sequence.size(), "buffer"));
   const model::PlannedBuffer* largest = &plan.weights.front();
   for (const auto* buffers : {&plan.weights, &plan.scratch, &plan.sequence}) {
     for (const model::PlannedBuffer& buffer : *buffers) {
       if (buffer.bytes > largest->bytes) largest = &buffer;
     }
   }
-  fmt::print("  largest buffer and binding: {}, {} bytes\n", largest->name, largest->bytes);
+  fmt::print("  largest buffer and binding: {}, {}\n", largest->name,
+             counted(largest->bytes, "byte"));
 }
 
 void print_methods(const model::TargetSequence& sequence, const Flags& flags) {
@@ -221,7 +227,7 @@ void print_methods(const model::TargetSequence& sequence, const Flags& flags) {
         written += dispatch.bytes_written;
       }
     }
-    fmt::print("\n{}: {} dispatches of {} kernels", method, dispatches, kernels.size());
+    fmt::print("\n{}: {} dispatches of {}", method, dispatches, counted(kernels.size(), "kernel"));
     if (flags.census)
       fmt::print("; {} bound for reading, {} for writing", megabytes(read), megabytes(written));
     fmt::print("\n");

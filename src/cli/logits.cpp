@@ -41,8 +41,8 @@ Result<void> run(const Flags& flags) {
     TRY(write(0, last));
   }
   TRY(out.commit());
-  fmt::print("{}: logits [{}, {}] after {} ids, adapter: {}\n", printable(flags.out), rows,
-             vocabulary, ids.size(), adapter(engine.info()));
+  fmt::print("{}: logits [{}, {}] after {}, adapter: {}\n", printable(flags.out), rows, vocabulary,
+             counted(ids.size(), "id"), adapter(engine.info()));
   return {};
 }
 

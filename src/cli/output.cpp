@@ -49,6 +49,10 @@ std::string megabytes(uint64_t bytes) {
   return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
+std::string counted(uint64_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
 std::string adapter(const EngineInfo& info) {
   return fmt::format("{}{}", printable(info.adapter), info.software ? " (software)" : "");
 }

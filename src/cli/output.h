@@ -26,6 +26,9 @@ std::string answer_text(std::string_view text);
 // A size for people: "8.2 MB".
 std::string megabytes(uint64_t bytes);
 
+// "1 token", "2 tokens".
+std::string counted(uint64_t count, std::string_view one);
+
 // "NVIDIA H200", "SwiftShader Device (software)", "cpu".
 std::string adapter(const EngineInfo& info);
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/measurement.h"
+#include "cli/output.h"
 #include "engine/bench.h"
 #include "engine/open_model.h"
 #include "model/target_sequence.h"
@@ -96,9 +97,10 @@ Result<void> check_context(const Flags& flags, const model::Capacity& capacity) 
   const uint64_t rows = uint64_t{flags.tokens} * (capacity.drafts + 1);
   if (flags.prompt_tokens + rows <= capacity.context) return {};
   return fail(ErrorCode::context_exceeded,
-              "{} prompt tokens and {} rounds run up to {} positions, the context is {}; raise "
+              "{} and {} run up to {}, the context is {}; raise "
               "--context, or lower --tokens or --prompt-tokens",
-              flags.prompt_tokens, flags.tokens, flags.prompt_tokens + rows, capacity.context);
+              counted(flags.prompt_tokens, "prompt token"), counted(flags.tokens, "round"),
+              counted(flags.prompt_tokens + rows, "position"), capacity.context);
 }
 
 void print_row(std::string_view name, std::string_view calls, std::string_view time,
@@ -190,8 +192,8 @@ Result<void> run(const Flags& flags, const CLI::App& app) {
   Json result = measurement("profile", app, info, options);
   result["prompt_tokens"] = flags.prompt_tokens;
   result["tokens"] = flags.tokens;
-  fmt::print("{}\n{} prompt tokens, then {} tokens\n", origin(result), flags.prompt_tokens,
-             flags.tokens);
+  fmt::print("{}\n{}, then {}\n", origin(result), counted(flags.prompt_tokens, "prompt token"),
+             counted(flags.tokens, "token"));
   std::vector<engine::Track> tracks;
   for (Method& method : methods) {
     print_method(method);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "cli/output.h"
+
 namespace tandem::cli {
 namespace {
 
@@ -20,7 +22,7 @@ std::string_view mtp_mode(const EngineInfo& info, Mtp mtp) {
 }
 
 std::string describe_rounds(const EngineInfo& info, Mtp mtp, const GenerateStats& stats) {
-  std::string text = fmt::format("mtp {}: {} rounds", mtp_mode(info, mtp), stats.rounds);
+  std::string text = fmt::format("mtp {}: {}", mtp_mode(info, mtp), counted(stats.rounds, "round"));
   const uint32_t drafted = stats.drafted[0] + stats.drafted[1];
   if (drafted == 0) return text;
   text +=

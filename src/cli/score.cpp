@@ -93,10 +93,11 @@ Result<Score> score_text(Engine& engine, std::span<const uint32_t> ids) {
 void print(const Flags& flags, const EngineInfo& info, const Score& score) {
   if (!flags.json) {
     fmt::print(
-        "{}: {} tokens in {} windows of {}, mean negative log-likelihood {:.6f} nats, perplexity "
+        "{}: {} in {} of {}, mean negative log-likelihood {:.6f} nats, perplexity "
         "{:.4f}; {:.1f} tokens/s, adapter: {}\n",
-        printable(flags.file), score.tokens, score.windows, info.context, score.mean_nll(),
-        score.perplexity(), score.tokens_per_second(), adapter(info));
+        printable(flags.file), counted(score.tokens, "token"), counted(score.windows, "window"),
+        info.context, score.mean_nll(), score.perplexity(), score.tokens_per_second(),
+        adapter(info));
     return;
   }
   const nlohmann::json json = {{"file", flags.file},

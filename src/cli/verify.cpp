@@ -29,9 +29,9 @@ void print(const artifact::Verification& found, const artifact::Provenance& prov
   }
   fmt::print("files         {} in all and no other; tokenizer and texts hashed, and they open\n",
              found.files);
-  fmt::print("weights       {} tensors in {} shards, {}; {} pieces, every byte hashed\n",
-             manifest.tensors.size(), manifest.shards.size(), megabytes(artifact.plan().bytes),
-             artifact.plan().pieces.size());
+  fmt::print("weights       {} in {}, {}; {}, every byte hashed\n",
+             counted(manifest.tensors.size(), "tensor"), counted(manifest.shards.size(), "shard"),
+             megabytes(artifact.plan().bytes), counted(artifact.plan().pieces.size(), "piece"));
   if (manifest.mtp && manifest.mtp->token_ordering)
     fmt::print("token order   names each of {} tokens once\n", manifest.config.vocabulary);
   fmt::print("{}digest        {}\n", describe(provenance), artifact.digest().hex());
