@@ -41,6 +41,8 @@ device, driver and commit that are named beside it, and no others.
   weights or text say, so a synthetic artifact (random weights of an official geometry, named as such) stands for
   the real one in speed alone.
 - **Busy** is the part of that time for which the thread that submits and reads had a processor.
+- Each result names the digest that its artifact had then. Those of the atlas that differ from what `tandem verify` prints of
+  `models/atlas` now had older versions of manifest and receipt: other metadata, the same weights.
 - **GPU memory** is what Tandem allocates: weights, one session (KV and timeline) and scratch. The driver's own comes on top.
 - **MTP at a forced acceptance**: drafts are replaced, after the assistant has made them, such that each round accepts just
   so many. It tells what a round costs, whatever the weights are, and nothing of an assistant's worth. Plain decoding runs in
