@@ -1,5 +1,6 @@
-// Every command of README.md and docs/reproduce.md runs as it stands there, on what the test puts
-// in the place of its capitals, and the targets of `make` that they name are there.
+// Every command of README.md, docs/reproduce.md and docs/artifact.md runs as it stands there, on
+// what the test puts in the place of its capitals, and the targets of `make` that they name are
+// there.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -95,7 +96,7 @@ class Readme : public ::testing::Test {
 
 TEST_F(Readme, CommandsRun) {
   int programs = 0;
-  for (const char* page : {"README.md", "docs/reproduce.md"}) {
+  for (const char* page : {"README.md", "docs/reproduce.md", "docs/artifact.md"}) {
     for (const std::string& command : commands_of(source / page)) {
       SCOPED_TRACE(std::string(page) + ": " + command);
       std::string line = command;
