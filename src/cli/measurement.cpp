@@ -87,11 +87,16 @@ Json rate_samples(std::span<const double> tokens_per_second) {
 std::string origin(const Json& measurement) {
   const Json& device = measurement.at("device");
   const auto text = [](const Json& value) { return value.get<std::string>(); };
-  return fmt::format("{} on {}{}, driver {}, {}; commit {}, {}",
-                     text(measurement.at("artifact").at("name")), text(device.at("adapter")),
+  // The CPU has neither driver nor library.
+  const auto part = [&](std::string_view before, const char* key) {
+    const std::string value = text(device.at(key));
+    return value.empty() ? value : fmt::format(", {}{}", before, value);
+  };
+  return fmt::format("{} on {}{}{}{}; commit {}, {}", text(measurement.at("artifact").at("name")),
+                     text(device.at("adapter")),
                      device.at("software").get<bool>() ? " (software)" : "",
-                     text(device.at("driver")), text(device.at("library")),
-                     text(measurement.at("commit")), text(measurement.at("date")));
+                     part("driver ", "driver"), part("", "library"), text(measurement.at("commit")),
+                     text(measurement.at("date")));
 }
 
 Result<JsonFile> JsonFile::begin(const std::string& path) {
