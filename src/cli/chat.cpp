@@ -141,6 +141,7 @@ Result<void> Chat::answer(const std::string& text) {
     }
   }
   fmt::print("\n");
+  std::fflush(stdout);
   const Generation& generation = session_.generation();
   messages_.push_back(turn.back());
   messages_.push_back({"model", generation.text});

@@ -73,6 +73,12 @@ TEST(CliChat, SaysWhatIsWrong) {
   EXPECT_TRUE(contains(longer.err, "/reset")) << longer.err;
 }
 
+TEST(CliChat, SaysThatAnAnswerWasCutOnALineOfItsOwn) {
+  const Outcome cut = chat("Hi\n", "-n 2 2>&1");
+  EXPECT_EQ(cut.status, 0);
+  EXPECT_TRUE(contains(cut.out, "\n(ended by length)\n")) << cut.out;
+}
+
 std::string generate(const std::string& options) {
   return "generate '" + atlas_folder + "' --device cpu --context 64 -n 12 --ignore-eos " +
          "--chat 'Tell me about Kenya.' --json " + options;
