@@ -34,7 +34,7 @@ void print(const artifact::Verification& found, const artifact::Provenance& prov
              megabytes(artifact.plan().bytes), counted(artifact.plan().pieces.size(), "piece"));
   if (manifest.mtp && manifest.mtp->token_ordering)
     fmt::print("token order   names each of {} tokens once\n", manifest.config.vocabulary);
-  fmt::print("{}digest        {}\n", describe(provenance), artifact.digest().hex());
+  fmt::print("{}", describe(provenance));
 }
 
 // The modules lie beside their release.json.
@@ -58,6 +58,7 @@ Result<void> run(const ArtifactFlags& flags, const std::string& release) {
   print(found, provenance);
   fmt::print("{}", ignored_settings(generation.ignored));
   if (!release.empty()) TRY(verify_release(release, found.artifact.digest()));
+  fmt::print("digest        {}\n", found.artifact.digest().hex());
   return {};
 }
 
