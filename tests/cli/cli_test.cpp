@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "cli/program.h"
 #include "support/checkpoint.h"
@@ -108,6 +109,8 @@ TEST(Cli, SettingsThatMeanNothingAreListed) {
   EXPECT_TRUE(contains(exported.out, listed)) << exported.out;
   const Outcome verified = tandem("verify '" + out + "'");
   EXPECT_TRUE(contains(verified.out, listed)) << verified.out << verified.err;
+  const std::string& text = verified.out;
+  EXPECT_EQ(text.find("digest  "), text.rfind('\n', text.size() - 2) + 1) << "not last: " << text;
   EXPECT_TRUE(contains(tandem("inspect '" + out + "'").out, "family        Gemma 3\n"));
 }
 
@@ -231,6 +234,14 @@ TEST(Cli, PendingIsRefusedWhereVerifiedIsWanted) {
   EXPECT_EQ(tandem("verify '" + atlas_folder + "' --require-verified").status, 0);
 }
 
+TEST(Cli, BenchOnTheCpuNamesNoDriver) {
+  const Outcome bench =
+      tandem("bench '" + atlas_folder +
+             "' --device cpu --drafts 0 --context 64 --depths 8 --prefill 8 -n 2 --repeat 1");
+  EXPECT_EQ(bench.status, 0) << bench.err;
+  EXPECT_TRUE(contains(bench.out, "atlas on cpu; commit ")) << bench.out;
+}
+
 TEST(Cli, InspectShowsAllOnOneScreen) {
   const std::string text = tandem("inspect '" + atlas_folder + "'").out;
   size_t lines = 0;
@@ -242,6 +253,8 @@ TEST(Cli, InspectShowsAllOnOneScreen) {
   for (const char* word : {"verified", "atlas-gemma4-assistant", "sources", "recipe", "views",
                            "parameters", "shards", "tokenizer.bin", "centroids"})
     EXPECT_TRUE(contains(text, word)) << word << "\n" << text;
+  EXPECT_TRUE(contains(text, " 1 KV head,")) << text;
+  EXPECT_FALSE(std::regex_search(text, std::regex("\\b1 (KV head|tensor|piece|file)s\\b"))) << text;
   const auto json = nlohmann::json::parse(tandem("inspect '" + atlas_folder + "' --json").out);
   EXPECT_EQ(json.at("manifest"), nlohmann::json::parse(read_file(atlas_folder + "/manifest.json")));
   EXPECT_EQ(json.at("provenance").at("state"), "verified");
