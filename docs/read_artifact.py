@@ -1,14 +1,10 @@
-"""Checks every byte of an artifact as docs/artifact.md says, and lists its tensors.
-
-    python3 docs/read_artifact.py ARTIFACT [ATTACHED]
-"""
+"""python3 docs/read_artifact.py ARTIFACT [ATTACHED]: checks every byte as docs/artifact.md says, and lists the tensors."""
 import hashlib, json, pathlib, struct, sys
 PIECE = 4 << 20
 PLANES = {  # of a type: name, dtype, and the shape for r rows and c columns
     "q4_0": [("quants", "U8", lambda r, c: [r, c // 2]), ("scales", "F16", lambda r, c: [r, c // 32])],
     "q8_0": [("quants", "U8", lambda r, c: [r, c]), ("scales", "F16", lambda r, c: [r, c // 32])],
-    "f16": [("values", "F16", lambda r, c: [r, c])], "f32": [("values", "F32", lambda r, c: [r, c])],
-    "u32": [("values", "U32", lambda r, c: [r, c])]}
+    **{dtype.lower(): [("values", dtype, lambda r, c: [r, c])] for dtype in ("F16", "F32", "U32")}}
 
 def check(right, what): right or sys.exit(ascii(f"{what}: not as docs/artifact.md says")[1:-1])
 def sha256(data): return hashlib.sha256(data).hexdigest()
@@ -19,7 +15,6 @@ def read_json(path, schema):
     value = json.loads(data := read(path))
     check(text(value) == data and (value["schema"], value["schema_version"]) == (schema, 4), path)
     return value
-
 def read_shard(path, shard, planes):
     data, hashes = read(path), shard["pieces"]
     check(len(data) == shard["bytes"] and len(hashes) == -(-len(data) // PIECE), path)
@@ -32,7 +27,6 @@ def read_shard(path, shard, planes):
         fits = known or name.startswith("padding.") and not any(data[begin:end])
         check(fits and begin == last, f"{path}: {name}")
     check(end == len(data) and not planes, path)
-
 def read_folder(folder):
     receipt = read_json(folder / "receipt.json", "tandem.receipt")
     manifest = read_json(folder / "manifest.json", "tandem.artifact")
@@ -40,13 +34,13 @@ def read_folder(folder):
     own = [s for s in manifest["shards"] if whole or s["role"] == "assistant"]
     texts = [manifest[k] for k in ("tokenizer", "chat_template", "generation_config") if whole and manifest[k]]
     files = sorted(texts + [bound("manifest.json", text(manifest))], key=lambda file: file["file"])
-    digest = sha256(text({k: v for k, v in receipt.items() if k != "digest"}))
-    for part in ("target", "assistant"): receipt[part] = receipt[part] and sha256(text(receipt[part]))
-    for key, right in {"digest": digest, "recipe": manifest["recipe"], "files": files,
+    found = receipt | {part: receipt[part] and sha256(text(receipt[part])) for part in ("target", "assistant")}
+    for key, right in {"digest": sha256(text({k: v for k, v in receipt.items() if k != "digest"})),
+                       "recipe": manifest["recipe"], "files": files,
                        "shards": [{k: s[k] for k in ("file", "bytes", "digest")} for s in own],
                        "target": manifest["origin_sha256"] if whole else None,
                        "assistant": mtp.get("origin_sha256")}.items():
-        check(receipt[key] == right, f"{folder / 'receipt.json'}: {key}")
+        check(found[key] == right, f"{folder / 'receipt.json'}: {key}")
     check({p.name for p in folder.iterdir()} == {"receipt.json", *(f["file"] for f in files + own)}, folder)
     for t in texts: check(bound(t["file"], read(folder / t["file"])) == t, folder / t["file"])
     for s in own:
@@ -55,14 +49,12 @@ def read_folder(folder):
             for t in manifest["tensors"] for plane, (name, dtype, shape) in zip(t["planes"], PLANES[t["type"]])
             if manifest["shards"][plane["shard"]] is s})
     return manifest
-
 if len(sys.argv) not in (2, 3): sys.exit("expected the folder of an artifact, and of one attached to it")
+plain = None
 try:
-    plain = None
     for folder in sys.argv[1:]:
         manifest = read_folder(pathlib.Path(folder))
         check(manifest["attached_to"] == plain, f"{folder}/manifest.json: attached_to")
         plain = sha256(text(manifest))
-    for t in manifest["tensors"]: print(f"{t['name']} {t['type']} [{t['rows']}, {t['columns']}]")
-    print(f"digest {plain}")
+    print(*(f"{t['name']} {t['type']} [{t['rows']}, {t['columns']}]" for t in manifest["tensors"]), f"digest {plain}", sep="\n")
 except Exception as error: check(False, f"{' '.join(sys.argv[1:])}: {error!r}")
