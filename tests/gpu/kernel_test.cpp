@@ -25,7 +25,9 @@ std::vector<Constant> missing_constants(std::string_view source) {
     if (declaration.find('=') != std::string_view::npos) continue;
     const bool is_bool = declaration.ends_with("bool");
     const std::string_view name = declaration.substr(0, declaration.find(':'));
-    constants.push_back({name, is_bool ? 1.0 : name == "HEAD_DIM" ? 64.0 : 8.0});
+    // Sizes that each kernel may have.
+    const double size = name == "HEAD_DIM" ? 64 : name == "TEAMS" ? 1 : 8;
+    constants.push_back({name, is_bool ? 1.0 : size});
   }
   return constants;
 }
