@@ -97,7 +97,7 @@ TEST_F(CliScore, PrintsForPeople) {
   const Outcome outcome =
       tandem("score '" + atlas_folder + "' '" + file + "' --device cpu --context 64");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  for (const char* part : {"tokens in 1 windows", "nats", "perplexity", "tokens/s", "cpu"})
+  for (const char* part : {"tokens in 1 window of", "nats", "perplexity", "tokens/s", "cpu"})
     EXPECT_TRUE(contains(outcome.out, part)) << part << " in\n" << outcome.out;
 }
 

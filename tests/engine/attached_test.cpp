@@ -83,10 +83,10 @@ TEST(AttachedOnCpu, InfoNamesTheAttachedManifest) {
   EXPECT_TRUE(refused(Engine::open(at("direct"), with), ErrorCode::bad_value, {"of its own"}));
 }
 
-TEST(VerifiedOnCpu, PendingIsRefusedWithTheFileThePinAndBothValues) {
+TEST(VerifiedOnCpu, PendingIsRefusedWithItsFilesAndWhatToDo) {
   EngineOptions options{.place = Place::cpu, .context = 64, .require_verified = true};
   const auto refusal = Engine::open(at("plain"), options);
-  EXPECT_TRUE(refused(refusal, ErrorCode::unverified, {"config.json", "by the pin", "expected"}));
+  EXPECT_TRUE(refused(refusal, ErrorCode::unverified, {"a pin", "config.json", "--sources"}));
   const std::string atlas = std::string(TANDEM_SOURCE_DIR) + "/models/atlas";
   options.drafts = 0;
   const auto engine = Engine::open(atlas, options);
