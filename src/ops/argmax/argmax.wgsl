@@ -6,6 +6,7 @@
 
 //#include step.wgsl
 //#include ordered.wgsl
+//#include best_of_workgroup.wgsl
 
 //#if subgroups
 enable subgroups;
@@ -23,9 +24,6 @@ override TILES = (COLUMNS + TILE - 1u) / TILE;
 @group(0) @binding(2) var<storage, read_write> partials: array<vec2<u32>>;
 @group(0) @binding(3) var<storage, read_write> best_index: array<u32>;
 
-var<workgroup> best_value: atomic<u32>;
-var<workgroup> best_inverse: atomic<u32>;  // ~index: the largest is the lowest index
-
 @compute @workgroup_size(INVOCATIONS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) invocation: u32) {
@@ -35,12 +33,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   if (row >= step.rows) {
     return;
   }
-
-  if (invocation == 0u) {
-    atomicStore(&best_value, 0u);
-    atomicStore(&best_inverse, 0u);
-  }
-  workgroupBarrier();
 
   var value = 0u;
   var token = 0u;
@@ -53,28 +45,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
   }
 
-  var candidate = value;
   var proposes = true;
 //#if subgroups
-  candidate = subgroupMax(value);
-  proposes = value == candidate;
+  proposes = value == subgroupMax(value);
 //#end
-  if (proposes) {
-    atomicMax(&best_value, candidate);
-  }
-  workgroupBarrier();
-  let best = atomicLoad(&best_value);
-  if (value == best) {
-    atomicMax(&best_inverse, ~token);
-  }
-  workgroupBarrier();
+  let best = best_of_workgroup(Best(value, token), proposes, invocation);
   if (invocation != 0u) {
     return;
   }
-  let winner = ~atomicLoad(&best_inverse);
   if (TILES == 1u) {
-    best_index[row] = winner;
+    best_index[row] = best.token;
   } else {
-    partials[index] = vec2<u32>(best, winner);
+    partials[index] = vec2<u32>(best.value, best.token);
   }
 }

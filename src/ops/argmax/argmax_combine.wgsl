@@ -3,6 +3,7 @@
 // [rows]. One workgroup computes one row. Limits: any number of TILES.
 
 //#include step.wgsl
+//#include best_of_workgroup.wgsl
 
 //#if subgroups
 enable subgroups;
@@ -16,9 +17,6 @@ const INVOCATIONS = 128u;
 @group(0) @binding(1) var<storage, read> partials: array<vec2<u32>>;
 @group(0) @binding(2) var<storage, read_write> index: array<u32>;
 
-var<workgroup> best_value: atomic<u32>;
-var<workgroup> best_inverse: atomic<u32>;  // ~index: the largest is the lowest index
-
 @compute @workgroup_size(INVOCATIONS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) invocation: u32) {
@@ -26,12 +24,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   if (row >= step.rows) {
     return;
   }
-
-  if (invocation == 0u) {
-    atomicStore(&best_value, 0u);
-    atomicStore(&best_inverse, 0u);
-  }
-  workgroupBarrier();
 
   var value = 0u;
   var token = 0u;
@@ -43,22 +35,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
   }
 
-  var candidate = value;
   var proposes = true;
 //#if subgroups
-  candidate = subgroupMax(value);
-  proposes = value == candidate;
+  proposes = value == subgroupMax(value);
 //#end
-  if (proposes) {
-    atomicMax(&best_value, candidate);
-  }
-  workgroupBarrier();
-  let best = atomicLoad(&best_value);
-  if (value == best) {
-    atomicMax(&best_inverse, ~token);
-  }
-  workgroupBarrier();
+  let best = best_of_workgroup(Best(value, token), proposes, invocation);
   if (invocation == 0u) {
-    index[row] = ~atomicLoad(&best_inverse);
+    index[row] = best.token;
   }
 }

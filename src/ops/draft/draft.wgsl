@@ -6,6 +6,7 @@
 
 //#include step.wgsl
 //#include ordered.wgsl
+//#include best_of_workgroup.wgsl
 
 struct SpacedStep {
   @size(256) step: Step,
@@ -27,9 +28,6 @@ const INVOCATIONS = 256u;
 @group(0) @binding(4) var<storage, read> script: array<u32>;
 @group(0) @binding(5) var<storage, read> stop_ids: array<u32>;
 @group(0) @binding(6) var<storage, read_write> timeline: array<u32>;
-
-var<workgroup> best_value: atomic<u32>;
-var<workgroup> best_inverse: atomic<u32>;  // ~token: the largest is the lowest token
 
 fn take(chosen: u32) {
   if (draft_steps[INDEX].step.rows == 0u) {
@@ -61,11 +59,6 @@ fn take(chosen: u32) {
 
 @compute @workgroup_size(INVOCATIONS)
 fn main(@builtin(local_invocation_index) invocation: u32) {
-  if (invocation == 0u) {
-    atomicStore(&best_value, 0u);
-    atomicStore(&best_inverse, 0u);
-  }
-  workgroupBarrier();
   var value = 0u;
   var token = 0u;
   for (var i = invocation; i < SCORED; i += INVOCATIONS) {
@@ -75,15 +68,8 @@ fn main(@builtin(local_invocation_index) invocation: u32) {
       token = tokens[i];
     }
   }
-  if (value != 0u) {
-    atomicMax(&best_value, value);
-  }
-  workgroupBarrier();
-  if (value == atomicLoad(&best_value)) {
-    atomicMax(&best_inverse, ~token);
-  }
-  workgroupBarrier();
+  let best = best_of_workgroup(Best(value, token), value != 0u, invocation);
   if (invocation == 0u) {
-    take(~atomicLoad(&best_inverse));
+    take(best.token);
   }
 }
