@@ -198,16 +198,18 @@ Result<JsonValue> JsonObject::required(std::string_view key) {
   return *std::move(value);
 }
 
+std::vector<std::string> JsonObject::unread() const {
+  std::vector<std::string> unread = keys();
+  std::erase_if(unread, [&](const std::string& key) { return read_.contains(key); });
+  return unread;
+}
+
 Result<void> JsonObject::finish() const {
-  for (const std::string& key : keys()) {
-    if (!read_.contains(key)) {
-      return fail(ErrorCode::unknown_key,
-                  "{}: the key is not known here; remove it, or use a "
-                  "version of Tandem that knows it",
-                  where(key));
-    }
-  }
-  return {};
+  const std::vector<std::string> unknown = unread();
+  if (unknown.empty()) return {};
+  return fail(ErrorCode::unknown_key,
+              "{}: the key is not known here; remove it, or use a version of Tandem that knows it",
+              where(unknown.front()));
 }
 
 Result<JsonObject> open_json_object(std::string_view text, std::string_view file, Json& json) {

@@ -94,7 +94,8 @@ class JsonObject {
   // Counts a key as read, if it is there.
   void skip(std::string_view key) { lookup(key); }
   bool has(std::string_view key) const;
-  std::vector<std::string> keys() const;  // all of them, sorted
+  std::vector<std::string> keys() const;    // all of them, sorted
+  std::vector<std::string> unread() const;  // those that were never asked for, sorted
   // "config.json: text_config" for this object; "config.json: text_config.key" for a key of it.
   std::string where() const { return object_.where(); }
   std::string where(std::string_view key) const;

@@ -48,17 +48,6 @@ Result<SampleOptions> read_sampling(JsonObject& config) {
   return sampling;
 }
 
-// All keys but those that are read here.
-std::vector<std::string> ignored_keys(const JsonObject& config) {
-  constexpr std::string_view read[] = {"do_sample",   "eos_token_id", "min_p", "repetition_penalty",
-                                       "temperature", "top_k",        "top_p"};
-  std::vector<std::string> keys = config.keys();
-  std::erase_if(keys, [&](const std::string& key) {
-    return std::find(std::begin(read), std::end(read), key) != std::end(read);
-  });
-  return keys;
-}
-
 }  // namespace
 
 Result<void> check_stop_ids(std::span<const uint32_t> ids, std::string_view where) {
@@ -75,7 +64,7 @@ Result<GenerationConfig> read_generation_config(std::string_view json, std::stri
   TRY_ASSIGN(read.stop_ids, read_stop_ids(config, vocabulary));
   TRY(check_stop_ids(read.stop_ids, where));
   TRY_ASSIGN(read.sampling, read_sampling(config));
-  read.ignored = ignored_keys(config);
+  read.ignored = config.unread();
   if (const Result<void> valid = check_sampling(read.sampling); !valid)
     return fail(ErrorCode::bad_value, "{}: {}", where, valid.error().message);
   return read;
