@@ -35,17 +35,30 @@ void succeed(const Result<void>& result) {
   std::exit(1);
 }
 
-// How a matrix is cut: whole units of 32 columns or pieces of 8.
+// How a matrix is cut: pieces of 8 columns, whole units of 32, or units of int8.
+enum class Kernel { pieces, units, int8 };
 struct Cut {
-  bool units;
+  Kernel kernel;
   uint32_t lanes;
   uint32_t ahead;
+
+  const char* name() const {
+    return kernel == Kernel::pieces ? "pieces" : kernel == Kernel::units ? "units " : "int8  ";
+  }
+  uint32_t columns() const { return kernel == Kernel::pieces ? 8 : 32; }
 };
-constexpr Cut cuts[] = {{false, 16, 4},  {false, 32, 1},  {false, 32, 3},  {false, 64, 1},
-                        {false, 64, 3},  {false, 128, 1}, {false, 128, 2}, {false, 128, 3},
-                        {false, 256, 1}, {false, 256, 2}, {false, 256, 3}, {true, 8, 1},
-                        {true, 8, 2},    {true, 8, 3},    {true, 16, 1},   {true, 16, 3},
-                        {true, 32, 1},   {true, 64, 1},   {true, 128, 1}};
+constexpr Cut cuts[] = {
+    {Kernel::pieces, 16, 4},  {Kernel::pieces, 32, 1},  {Kernel::pieces, 32, 3},
+    {Kernel::pieces, 64, 1},  {Kernel::pieces, 64, 3},  {Kernel::pieces, 128, 1},
+    {Kernel::pieces, 128, 2}, {Kernel::pieces, 128, 3}, {Kernel::pieces, 256, 1},
+    {Kernel::pieces, 256, 2}, {Kernel::pieces, 256, 3}, {Kernel::units, 8, 1},
+    {Kernel::units, 8, 2},    {Kernel::units, 8, 3},    {Kernel::units, 16, 1},
+    {Kernel::units, 16, 3},   {Kernel::units, 32, 1},   {Kernel::units, 64, 1},
+    {Kernel::units, 128, 1},  {Kernel::int8, 4, 1},     {Kernel::int8, 4, 2},
+    {Kernel::int8, 8, 1},     {Kernel::int8, 8, 2},     {Kernel::int8, 8, 3},
+    {Kernel::int8, 16, 1},    {Kernel::int8, 16, 2},    {Kernel::int8, 16, 3},
+    {Kernel::int8, 32, 1},    {Kernel::int8, 32, 2},    {Kernel::int8, 64, 1},
+    {Kernel::int8, 64, 2},    {Kernel::int8, 128, 1}};
 // Of many rows.
 constexpr ops::RowTile row_tiles[] = {{8, 8, 4, 1}, {8, 8, 4, 2}, {4, 8, 4, 1},
                                       {4, 8, 4, 2}, {4, 4, 4, 1}, {8, 8, 8, 1}};
@@ -141,23 +154,24 @@ class Bench {
     const gpu::View y = buffer(uint64_t{4} * m * rows);
     const gpu::View at = step(m, 0);
     for (uint32_t i = 0; i < copies; ++i) {
-      ops::Linear op{.weights = {spec::WeightType::q4_0,
-                                 rows,
-                                 columns,
-                                 {{0, rows, buffer(bytes), buffer(bytes / 8)}}},
-                     .epilogue = epilogue,
-                     .rows = m == 1 ? ops::RowRoute::one : ops::RowRoute::few,
-                     .softcap = 30,
-                     .few_rows = std::max(m, 2u),
-                     .lanes = cut.lanes,
-                     .ahead = cut.ahead,
-                     .unit_rows = cut.units ? 0 : UINT32_MAX,
-                     .step = at,
-                     .x = x,
-                     .x_in_lanes = true,
-                     .times = times,
-                     .y = y,
-                     .max_rows = m};
+      ops::Linear op{
+          .weights = {spec::WeightType::q4_0,
+                      rows,
+                      columns,
+                      {{0, rows, buffer(bytes), buffer(bytes / 8)}}},
+          .epilogue = epilogue,
+          .rows = m == 1 ? ops::RowRoute::one : ops::RowRoute::few,
+          .softcap = 30,
+          .few_rows = std::max(m, 2u),
+          .lanes = cut.lanes,
+          .ahead = cut.ahead,
+          .unit_rows = cut.kernel == Kernel::units ? 0 : UINT32_MAX,
+          .step = at,
+          .x = x,
+          .x_format = cut.kernel == Kernel::int8 ? ops::RowFormat::int8 : ops::RowFormat::lanes,
+          .times = times,
+          .y = y,
+          .max_rows = m};
       succeed(ops::record(commands, op));
     }
     return time(commands, {.rows = m});
@@ -309,11 +323,10 @@ int main(int argc, char** argv) {
     const std::string name = fmt::format("linear {}x{} {}", rows, columns, ops::name(epilogue));
     if (!bench.wants(name)) continue;
     for (const Cut& cut : cuts) {
-      const uint32_t pieces = columns / (cut.units ? 32 : 8);
+      const uint32_t pieces = columns / cut.columns();
       const uint32_t turns = (pieces + cut.lanes - 1) / cut.lanes;
       if (cut.lanes > pieces || turns > 12 || turns % cut.ahead != 0) continue;
-      fmt::print("{:<34} {} lanes {:>3} ahead {}", name, cut.units ? "units " : "pieces", cut.lanes,
-                 cut.ahead);
+      fmt::print("{:<34} {} lanes {:>3} ahead {}", name, cut.name(), cut.lanes, cut.ahead);
       for (uint32_t m : {1u, 3u}) {
         const double us = bench.linear(rows, columns, epilogue, m, cut);
         fmt::print("   m={} {:>8.2f} us {:>7.0f} GB/s", m, us,

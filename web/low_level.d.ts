@@ -54,6 +54,8 @@ export interface EngineOptions {
   context?: number;
   inputBound?: number;
   kv?: 'f16' | 'f32';
+  /** What products read of rows: f32, the default, or int8 in blocks of 32, which is faster and rounds. */
+  activations?: 'f32' | 'int8';
   /** 0 to 2; by default 2 in gemma4_mtp where the artifact has an assistant, else 0. With 0 it is not fetched. */
   drafts?: number;
   roundsInFlight?: number;

@@ -32,6 +32,11 @@ enum class Place {
 
 enum class KvPrecision { f16, f32 };
 
+// What matrix products read of the rows between them: f32, or int8 with a scale for each 32
+// columns, which is faster and rounds (docs/operators.md, quantize). Either way MTP gives the
+// tokens of plain decoding.
+enum class Activations { f32, int8 };
+
 struct EngineOptions {
   Place place = Place::gpu;
   // A part of a GPU adapter's name in any case, or "software"; empty takes the fastest. A software
@@ -44,6 +49,7 @@ struct EngineOptions {
   // Rows of one prefill chunk; by default the artifact's bound, 512.
   std::optional<uint32_t> input_bound;
   KvPrecision kv = KvPrecision::f16;
+  Activations activations = Activations::f32;
   // The folder of an assistant that was attached to the artifact after its export; empty: none.
   std::string assistant;
   // Refuses (unverified) an artifact whose sources do not match pins: the built-in ones, and those

@@ -30,6 +30,11 @@ void EngineFlags::add(CLI::App& app) {
   app.add_option("--kv", kv, "Precision of the KV cache")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
+  app.add_option(
+         "--activations", activations,
+         "What products read of rows: f32, or int8 in blocks of 32, which is faster and rounds")
+      ->check(CLI::IsMember({"f32", "int8"}))
+      ->capture_default_str();
   app.add_option("--context", context, "Positions of the KV cache (default: the artifact's bound)")
       ->check(CLI::Range(uint32_t{1}, UINT32_MAX));
   app.add_option("--input-bound", input_bound,
@@ -54,6 +59,7 @@ EngineOptions EngineFlags::options() const {
           .context = context,
           .input_bound = input_bound,
           .kv = kv == "f32" ? KvPrecision::f32 : KvPrecision::f16,
+          .activations = activations == "int8" ? Activations::int8 : Activations::f32,
           .assistant = assistant,
           .require_verified = require_verified,
           .sources = sources,

@@ -25,6 +25,7 @@ struct EngineFlags : ArtifactFlags {
   std::string adapter;
   std::vector<std::string> disabled_tiers;
   std::string kv = "f16";
+  std::string activations = "f32";
   std::optional<uint32_t> context;
   std::optional<uint32_t> input_bound;
   std::optional<uint32_t> drafts;

@@ -70,6 +70,7 @@ Json measurement(std::string_view kind, const CLI::App& app, const EngineInfo& i
             {"kernel_closure", info.kernel_closure}}},
           {"options",
            {{"kv", options.kv == KvPrecision::f16 ? "f16" : "f32"},
+            {"activations", options.activations == Activations::int8 ? "int8" : "f32"},
             {"context", info.context},
             {"input_bound", info.input_bound},
             {"rounds_in_flight", options.rounds_in_flight},

@@ -32,6 +32,8 @@ Result<model::Capacity> capacity(const artifact::Manifest& manifest, const Engin
       .context = options.context.value_or(manifest.context_bound),
       .input_bound = options.input_bound.value_or(manifest.input_bound),
       .kv = options.kv == KvPrecision::f16 ? ops::KvType::f16 : ops::KvType::f32,
+      .activations =
+          options.activations == Activations::int8 ? ops::Activations::int8 : ops::Activations::f32,
       // The reference computes a round when it is submitted: running ahead would only delay the
       // text.
       .rounds_in_flight = options.place == Place::cpu ? 1 : options.rounds_in_flight,

@@ -31,6 +31,7 @@ struct Capacity {
   uint32_t context = 0;        // positions of one sequence
   uint32_t input_bound = 512;  // rows of one prefill chunk
   ops::KvType kv = ops::KvType::f16;
+  ops::Activations activations = ops::Activations::f32;
   uint32_t rounds_in_flight = 4;  // rounds submitted ahead of their readback
   uint32_t drafts = 0;            // K: what the assistant drafts in a round; 0: there is none
   bool scripted = false;          // drafts can be replaced (tests and benchmarks)

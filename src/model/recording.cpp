@@ -12,6 +12,7 @@
 #include "ops/per_layer_gate/per_layer_gate.h"
 #include "ops/per_layer_input/per_layer_input.h"
 #include "ops/qkv_rope/qkv_rope.h"
+#include "ops/quantize/quantize.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/sample/sample.h"
 #include "ops/slice/slice.h"
@@ -43,8 +44,15 @@ gpu::View Recording::step(const RowSet& rows) const {
   return sequence_.find(rows.step)->second.view();
 }
 
-bool Recording::in_lanes(const RowSet& rows) const {
-  return rows.linear != ops::RowRoute::many && ops::has_lane_order(config_.hidden);
+bool Recording::is_int8(const ops::Matrix& weights) const {
+  return plan_.capacity.activations == ops::Activations::int8 && ops::takes_int8(weights.type);
+}
+
+ops::RowFormat Recording::normed_format(const RowSet& rows, const ops::Matrix& weights) const {
+  if (is_int8(weights)) return ops::RowFormat::int8;
+  return rows.linear != ops::RowRoute::many && ops::has_units(config_.hidden)
+             ? ops::RowFormat::lanes
+             : ops::RowFormat::columns;
 }
 
 ops::KvCache Recording::kv(uint32_t layer) const {
@@ -71,39 +79,56 @@ gpu::View Recording::next_norm(uint32_t layer) const {
                                            : weights_.vector("final_norm");
 }
 
-Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows, ops::Matrix weights,
-                               ops::Epilogue epilogue, gpu::View x, gpu::View y, gpu::View times) {
-  ops::Linear op{.weights = std::move(weights),
-                 .epilogue = epilogue,
+const ops::Matrix& Recording::next_matrix(uint32_t layer) const {
+  return layer + 1 < config_.layers.size() ? weights(layer + 1, "qkv")
+                                           : weights_.matrix("embedding");
+}
+
+Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows,
+                               const Product& product) {
+  ops::Linear op{.weights = product.weights,
+                 .epilogue = product.epilogue,
                  .rows = rows.linear,
                  .softcap = static_cast<float>(config_.softcap.value_or(0)),
                  .few_rows = std::max(2u, plan_.capacity.drafts + 1),
                  .step = step(rows),
-                 .x = x,
-                 .x_in_lanes = in_lanes(rows) && x.buffer == view(rows, "normed").buffer,
-                 .times = times,
-                 .y = y,
+                 .x = product.x,
+                 .x_format = product.x_format,
+                 .times = product.times,
+                 .y = product.y,
                  .max_rows = rows.max_rows};
+  if (ops::writes_int8(op)) op.y_format = product.y_format;
   if (op.rows == ops::RowRoute::one) {
     TRY_ASSIGN(op.rows, single_row_(op));
   }
-  return ops::record(commands, op);
+  TRY(ops::record(commands, op));
+  if (op.y_format == product.y_format) return {};
+  return quantize(commands, rows, ops::outputs(op), op.y);
 }
 
-Result<void> Recording::add_norm(gpu::CommandList& commands, const RowSet& rows, gpu::View weight,
-                                 gpu::View scalar, gpu::View next) {
+Result<void> Recording::quantize(gpu::CommandList& commands, const RowSet& rows, uint32_t columns,
+                                 gpu::View x) {
+  return ops::record(
+      commands,
+      ops::Quantize{.columns = columns, .step = step(rows), .x = x, .max_rows = rows.max_rows});
+}
+
+Result<void> Recording::add_norm(gpu::CommandList& commands, const RowSet& rows,
+                                 const Residual& residual) {
+  const auto& [x, weight, scalar, earlier, earlier_weight, next, matrix] = residual;
   return ops::record(commands, ops::AddNorm{.columns = config_.hidden,
                                             .epsilon = static_cast<float>(config_.rms_norm_epsilon),
                                             .step = step(rows),
-                                            .x = view(rows, "delta"),
+                                            .x = x,
                                             .weight = weight,
                                             .scalar = scalar,
-                                            .earlier = {},
-                                            .earlier_weight = {},
+                                            .earlier = earlier,
+                                            .earlier_weight = earlier_weight,
                                             .h = view(rows, "h"),
                                             .next_weight = next,
                                             .y = view(rows, "normed"),
-                                            .y_in_lanes = in_lanes(rows),
+                                            .y_format = matrix ? normed_format(rows, *matrix)
+                                                               : ops::RowFormat::columns,
                                             .max_rows = rows.max_rows});
 }
 
@@ -117,14 +142,18 @@ Result<gpu::CommandList> Recording::inputs(const RowSet& rows, uint32_t layers) 
                                            .y = view(rows, "h"),
                                            .max_rows = rows.max_rows}));
   if (config_.per_layer_input > 0 && layers > 0) TRY(per_layer_inputs(commands, rows, layers));
+  const ops::RowFormat format = normed_format(rows, weights(0, "qkv"));
   TRY(ops::record(commands, ops::RmsNorm{.columns = config_.hidden,
                                          .epsilon = static_cast<float>(config_.rms_norm_epsilon),
                                          .step = step(rows),
                                          .x = view(rows, "h"),
                                          .weight = vector(0, "attention_norm"),
                                          .y = view(rows, "normed"),
-                                         .y_in_lanes = in_lanes(rows),
+                                         .y_in_lanes = format == ops::RowFormat::lanes,
                                          .max_rows = rows.max_rows}));
+  if (format == ops::RowFormat::int8) {
+    TRY(quantize(commands, rows, config_.hidden, view(rows, "normed")));
+  }
   return commands;
 }
 
@@ -139,8 +168,9 @@ Result<void> Recording::per_layer_inputs(gpu::CommandList& commands, const RowSe
                                            .timeline = sequence_.find("timeline")->second.view(),
                                            .y = view(rows, per_layer_table),
                                            .max_rows = rows.max_rows}));
-  TRY(linear(commands, rows, weights_.matrix("per_layer_projection").first_rows(layers * width),
-             ops::Epilogue::none, view(rows, "h"), view(rows, per_layer_context)));
+  const ops::Matrix projection = weights_.matrix("per_layer_projection").first_rows(layers * width);
+  TRY(linear(commands, rows,
+             {.weights = projection, .x = view(rows, "h"), .y = view(rows, per_layer_context)}));
   return ops::record(
       commands,
       ops::PerLayerInput{.layers = layers,
@@ -171,8 +201,13 @@ Result<gpu::CommandList> Recording::layers(const RowSet& rows, uint32_t begin, u
 Result<void> Recording::attention(gpu::CommandList& commands, const RowSet& rows, uint32_t layer) {
   const spec::Layer& shape = config_.layers[layer];
   const bool owns_kv = !config_.shares_kv(layer);
-  TRY(linear(commands, rows, weights(layer, "qkv"), ops::Epilogue::none, view(rows, "normed"),
-             view(rows, "qkv")));
+  const ops::Matrix& qkv = weights(layer, "qkv");
+  const ops::Matrix& output = weights(layer, "attention_output");
+  TRY(linear(commands, rows,
+             {.weights = qkv,
+              .x = view(rows, "normed"),
+              .x_format = normed_format(rows, qkv),
+              .y = view(rows, "qkv")}));
   const bool split = rows.attention == ops::AttentionRoute::split;
   // In attention itself, which does not scale them.
   const bool turns_queries = split && !owns_kv && config_.query_scale() == 1;
@@ -218,24 +253,46 @@ Result<void> Recording::attention(gpu::CommandList& commands, const RowSet& rows
                .q_norm = vector(layer, "q_norm"),
                .angles = angles};
   }
+  const ops::RowFormat format = is_int8(output) ? ops::RowFormat::int8 : ops::RowFormat::columns;
+  if (ops::writes_int8(op)) op.y_format = format;
   TRY(ops::record(commands, op));
-  TRY(linear(commands, rows, weights(layer, "attention_output"), ops::Epilogue::none,
-             view(rows, "attended"), view(rows, "delta")));
-  return add_norm(commands, rows, vector(layer, "post_attention_norm"), {},
-                  vector(layer, "mlp_norm"));
+  if (op.y_format != format) TRY(quantize(commands, rows, output.columns, op.y));
+  TRY(linear(commands, rows,
+             {.weights = output, .x = op.y, .x_format = format, .y = view(rows, "delta")}));
+  return add_norm(commands, rows,
+                  {.x = view(rows, "delta"),
+                   .weight = vector(layer, "post_attention_norm"),
+                   .next = vector(layer, "mlp_norm"),
+                   .matrix = &weights(layer, "gate_up")});
 }
 
 Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer) {
-  TRY(linear(commands, rows, weights(layer, "gate_up"), ops::Epilogue::gelu_pair,
-             view(rows, "normed"), view(rows, mlp_inside)));
-  TRY(linear(commands, rows, weights(layer, "down"), ops::Epilogue::none, view(rows, mlp_inside),
-             view(rows, "delta")));
+  const ops::Matrix& gate_up = weights(layer, "gate_up");
+  const ops::Matrix& down = weights(layer, "down");
+  const ops::RowFormat inside = is_int8(down) ? ops::RowFormat::int8 : ops::RowFormat::columns;
+  TRY(linear(commands, rows,
+             {.weights = gate_up,
+              .epilogue = ops::Epilogue::gelu_pair,
+              .x = view(rows, "normed"),
+              .x_format = normed_format(rows, gate_up),
+              .y = view(rows, mlp_inside),
+              .y_format = inside}));
+  TRY(linear(commands, rows,
+             {.weights = down,
+              .x = view(rows, mlp_inside),
+              .x_format = inside,
+              .y = view(rows, "delta")}));
   if (gates_before_adding(rows, layer)) return {};
+  Residual residual{.x = view(rows, "delta"), .weight = vector(layer, "post_mlp_norm")};
   // The per-layer part, where there is one, ends the layer instead.
-  const bool ends_layer = config_.per_layer_input == 0;
-  return add_norm(commands, rows, vector(layer, "post_mlp_norm"),
-                  ends_layer ? scalar(layer) : gpu::View{},
-                  ends_layer ? next_norm(layer) : gpu::View{});
+  if (config_.per_layer_input == 0) end_layer(layer, residual);
+  return add_norm(commands, rows, residual);
+}
+
+void Recording::end_layer(uint32_t layer, Residual& residual) const {
+  residual.scalar = scalar(layer);
+  residual.next = next_norm(layer);
+  residual.matrix = &next_matrix(layer);
 }
 
 // Whether the MLP's branch is added to h together with the per-layer input's.
@@ -262,37 +319,43 @@ Result<void> Recording::per_layer(gpu::CommandList& commands, const RowSet& rows
                                       .y = view(rows, "per_layer_gate"),
                                       .max_rows = rows.max_rows}));
   } else {
-    TRY(linear(commands, rows, gate, ops::Epilogue::gelu_times, view(rows, "h"),
-               view(rows, "per_layer_gate"), inputs));
+    TRY(linear(commands, rows,
+               {.weights = gate,
+                .epilogue = ops::Epilogue::gelu_times,
+                .x = view(rows, "h"),
+                .times = inputs,
+                .y = view(rows, "per_layer_gate")}));
   }
-  TRY(linear(commands, rows, weights(layer, "per_layer_output"), ops::Epilogue::none,
-             view(rows, "per_layer_gate"), view(rows, "per_layer_delta")));
-  return ops::record(commands,
-                     ops::AddNorm{.columns = config_.hidden,
-                                  .epsilon = static_cast<float>(config_.rms_norm_epsilon),
-                                  .step = step(rows),
-                                  .x = view(rows, "per_layer_delta"),
-                                  .weight = vector(layer, "post_per_layer_norm"),
-                                  .scalar = scalar(layer),
-                                  .earlier = gates_before ? view(rows, "delta") : gpu::View{},
-                                  .earlier_weight = vector(layer, "post_mlp_norm"),
-                                  .h = view(rows, "h"),
-                                  .next_weight = next_norm(layer),
-                                  .y = view(rows, "normed"),
-                                  .y_in_lanes = in_lanes(rows),
-                                  .max_rows = rows.max_rows});
+  TRY(linear(commands, rows,
+             {.weights = weights(layer, "per_layer_output"),
+              .x = view(rows, "per_layer_gate"),
+              .y = view(rows, "per_layer_delta")}));
+  Residual residual{.x = view(rows, "per_layer_delta"),
+                    .weight = vector(layer, "post_per_layer_norm")};
+  if (gates_before) {
+    residual.earlier = view(rows, "delta");
+    residual.earlier_weight = vector(layer, "post_mlp_norm");
+  }
+  end_layer(layer, residual);
+  return add_norm(commands, rows, residual);
 }
 
 Result<gpu::CommandList> Recording::head(const RowSet& rows) {
   gpu::CommandList commands(device_);
-  TRY(linear(commands, rows, weights_.matrix("embedding"),
-             config_.softcap ? ops::Epilogue::softcap : ops::Epilogue::none, view(rows, "normed"),
-             view(rows, "logits")));
+  const ops::Matrix& table = weights_.matrix("embedding");
+  TRY(linear(commands, rows,
+             {.weights = table,
+              .epilogue = config_.softcap ? ops::Epilogue::softcap : ops::Epilogue::none,
+              .x = view(rows, "normed"),
+              .x_format = normed_format(rows, table),
+              .y = view(rows, "logits")}));
   return commands;
 }
 
 Result<gpu::CommandList> Recording::last_row(const RowSet& from, const RowSet& to) {
   gpu::CommandList commands(device_);
+  const uint32_t last_owning = config_.owning_layers() - 1;
+  const bool in_lanes = normed_format(to, next_matrix(last_owning)) == ops::RowFormat::lanes;
   for (std::string_view buffer : {"h", "normed"}) {
     TRY(ops::record(commands, ops::Slice{.x_stride = config_.hidden,
                                          .columns = config_.hidden,
@@ -300,7 +363,7 @@ Result<gpu::CommandList> Recording::last_row(const RowSet& from, const RowSet& t
                                          .step = step(from),
                                          .x = view(from, buffer),
                                          .y = view(to, buffer),
-                                         .y_in_lanes = buffer == "normed" && in_lanes(to),
+                                         .y_in_lanes = buffer == "normed" && in_lanes,
                                          .max_rows = from.max_rows}));
   }
   return commands;
@@ -352,7 +415,7 @@ Result<gpu::CommandList> Recording::next_token(const RowSet& rows, bool sampled)
                                   .step = step(rows),
                                   .timeline = sequence_.find("timeline")->second.view(),
                                   .x = view(rows, "normed"),
-                                  .x_in_lanes = in_lanes(rows),
+                                  .x_format = normed_format(rows, weights_.matrix("embedding")),
                                   .y = sequence_.find("draft_input")->second.view(),
                                   .draft_steps = sequence_.find("draft_steps")->second.view(),
                                   .max_rows = rows.max_rows}));

@@ -47,6 +47,8 @@ class Recording {
 
   gpu::View view(const RowSet& rows, std::string_view buffer) const;
   gpu::View step(const RowSet& rows) const;
+  // How `normed` lies for a product with `weights`.
+  ops::RowFormat normed_format(const RowSet& rows, const ops::Matrix& weights) const;
 
  private:
   Result<void> per_layer_inputs(gpu::CommandList& commands, const RowSet& rows, uint32_t layers);
@@ -58,22 +60,45 @@ class Recording {
   Result<void> argmax(gpu::CommandList& commands, const RowSet& rows);
   Result<void> sample(gpu::CommandList& commands, const RowSet& rows);
 
-  // A product of normed-width rows: x [weights.columns] to y, with an optional factor of the
-  // epilogue.
-  Result<void> linear(gpu::CommandList& commands, const RowSet& rows, ops::Matrix weights,
-                      ops::Epilogue epilogue, gpu::View x, gpu::View y, gpu::View times = {});
-  // h = (h + norm(delta) * weight) * scalar; normed = norm(h) * next, if there is a next.
-  Result<void> add_norm(gpu::CommandList& commands, const RowSet& rows, gpu::View weight,
-                        gpu::View scalar, gpu::View next);
-  // Whether `normed` is in lane order.
-  bool in_lanes(const RowSet& rows) const;
+  // A product of rows x [weights.columns], with an optional factor of the epilogue.
+  struct Product {
+    const ops::Matrix& weights;
+    ops::Epilogue epilogue = ops::Epilogue::none;
+    gpu::View x = {};
+    ops::RowFormat x_format = ops::RowFormat::columns;
+    gpu::View times = {};
+    gpu::View y = {};
+    ops::RowFormat y_format = ops::RowFormat::columns;
+  };
+  Result<void> linear(gpu::CommandList& commands, const RowSet& rows, const Product& product);
+  // Rows of f32, column by column, to int8.
+  Result<void> quantize(gpu::CommandList& commands, const RowSet& rows, uint32_t columns,
+                        gpu::View x);
+  // h = (h + norm(x) * weight, and of an earlier branch) * scalar; normed = norm(h) * next, as
+  // `matrix` reads it, if there is a next.
+  struct Residual {
+    gpu::View x = {};
+    gpu::View weight = {};
+    gpu::View scalar = {};
+    gpu::View earlier = {};
+    gpu::View earlier_weight = {};
+    gpu::View next = {};
+    const ops::Matrix* matrix = nullptr;
+  };
+  Result<void> add_norm(gpu::CommandList& commands, const RowSet& rows, const Residual& residual);
+  // What the residual step at the end of a layer has beside its branch.
+  void end_layer(uint32_t layer, Residual& residual) const;
+  // Whether rows that `weights` multiply are int8.
+  bool is_int8(const ops::Matrix& weights) const;
   ops::KvCache kv(uint32_t layer) const;
   const ops::Matrix& weights(uint32_t layer, std::string_view tensor) const;
   gpu::View vector(uint32_t layer, std::string_view tensor) const;
   // What a layer's output is multiplied by, if anything.
   gpu::View scalar(uint32_t layer) const;
-  // The norm that reads h after layer `layer`: the next layer's first, or the final one.
+  // The norm that reads h after layer `layer`, the next layer's first or the final one, and what
+  // multiplies it.
   gpu::View next_norm(uint32_t layer) const;
+  const ops::Matrix& next_matrix(uint32_t layer) const;
 
   gpu::Device& device_;
   const spec::Config& config_;

@@ -15,6 +15,7 @@
 #include "ops/linear/linear.h"
 #include "ops/per_layer_input/per_layer_input.h"
 #include "ops/qkv_rope/qkv_rope.h"
+#include "ops/quantize/quantize.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/sample/sample.h"
 
@@ -73,6 +74,8 @@ class ReferenceSequence : public HiddenSequence {
 
   Floats linear(const std::string& tensor, ops::Epilogue epilogue, const Rows& rows,
                 const Floats& x, std::span<const float> times = {}) const;
+  // What a product with these weights reads of x where activations may be int8.
+  Floats activations(const std::string& tensor, Floats x) const;
   std::string name(uint32_t index, std::string_view tensor) const {
     return fmt::format("layers.{}.{}", index, tensor);
   }
@@ -133,6 +136,14 @@ Floats ReferenceSequence::linear(const std::string& tensor, ops::Epilogue epilog
   return y;
 }
 
+Floats ReferenceSequence::activations(const std::string& tensor, Floats x) const {
+  const ops::HostMatrix matrix = weights_.matrix(tensor);
+  if (capacity_.activations == ops::Activations::int8 && ops::takes_int8(matrix.type)) {
+    ops::quantize_reference(matrix.columns, x);
+  }
+  return x;
+}
+
 void ReferenceSequence::add_norm(Rows& rows, const Floats& delta, const Floats& weight,
                                  float scalar, const Floats& next) const {
   ops::add_norm_reference(config_.hidden, config_.rms_norm_epsilon, delta, weight, scalar, rows.h,
@@ -171,7 +182,9 @@ void ReferenceSequence::layer(uint32_t index, Rows& rows) {
 void ReferenceSequence::attention(uint32_t index, Rows& rows) {
   const spec::Layer& shape = config_.layers[index];
   const bool owns_kv = !config_.shares_kv(index);
-  const Floats qkv = linear(name(index, "qkv"), ops::Epilogue::none, rows, rows.normed);
+  const std::string qkv_name = name(index, "qkv"), output = name(index, "attention_output");
+  const Floats qkv =
+      linear(qkv_name, ops::Epilogue::none, rows, activations(qkv_name, rows.normed));
   Floats q(size_t{rows.count} * config_.heads * shape.head_dim);
   ops::qkv_rope_reference({.heads = config_.heads,
                            .kv_heads = shape.kv_heads,
@@ -188,13 +201,15 @@ void ReferenceSequence::attention(uint32_t index, Rows& rows) {
   ops::attention_reference(config_.heads, shape.kv_heads, shape.head_dim,
                            shape.kind == spec::LayerKind::sliding ? config_.window : 0,
                            rows.position, rows.count, q, cache(index), attended);
-  const Floats delta = linear(name(index, "attention_output"), ops::Epilogue::none, rows, attended);
+  const Floats delta =
+      linear(output, ops::Epilogue::none, rows, activations(output, std::move(attended)));
   add_norm(rows, delta, vector(index, "post_attention_norm"), 1, vector(index, "mlp_norm"));
 }
 
 void ReferenceSequence::mlp(uint32_t index, Rows& rows) const {
-  const Floats gated = linear(name(index, "gate_up"), ops::Epilogue::gelu_pair, rows, rows.normed);
-  const Floats delta = linear(name(index, "down"), ops::Epilogue::none, rows, gated);
+  const std::string gate_up = name(index, "gate_up"), down = name(index, "down");
+  Floats gated = linear(gate_up, ops::Epilogue::gelu_pair, rows, activations(gate_up, rows.normed));
+  const Floats delta = linear(down, ops::Epilogue::none, rows, activations(down, std::move(gated)));
   const bool ends_layer = config_.per_layer_input == 0;
   add_norm(rows, delta, vector(index, "post_mlp_norm"), ends_layer ? scalar(index) : 1,
            ends_layer ? next_norm(index) : Floats{});
@@ -229,7 +244,7 @@ void ReferenceSequence::keep_last_row(Rows& rows) const {
 
 Floats ReferenceSequence::head(const Rows& rows) const {
   return linear("embedding", config_.softcap ? ops::Epilogue::softcap : ops::Epilogue::none, rows,
-                rows.normed);
+                activations("embedding", rows.normed));
 }
 
 // From rows that have passed all layers to the tokens after them.
@@ -245,7 +260,7 @@ void ReferenceSequence::round(const Rows& rows) {
                                                     targets, logits_, request_.stop_ids, timeline_);
   step_ = step;
   const auto accepted = rows.normed.begin() + size_t{record.accepted} * config_.hidden;
-  hidden_.assign(accepted, accepted + config_.hidden);
+  hidden_ = activations("embedding", Floats(accepted, accepted + config_.hidden));
   rounds_.push_back(record);
 }
 
@@ -346,7 +361,7 @@ Result<void> ReferenceSequence::score(std::span<const uint32_t> ids, const Logit
       layer(i, rows);
       observe(fmt::format("layer{}", i), begin, rows.h);
     }
-    observe("final", begin, rows.normed);
+    observe("final", begin, activations("embedding", rows.normed));
     TRY(sink(begin, head(rows)));
     begin += rows.count;
   }

@@ -54,8 +54,9 @@ Result<std::unique_ptr<Sequence>> Target::new_sequence() {
 }
 
 Result<ops::RowRoute> Target::single_row_route(const ops::Linear& op) {
-  std::string shape = fmt::format("{} {}x{} {} {}", spec::name(op.weights.type), op.weights.rows,
-                                  op.weights.columns, static_cast<int>(op.epilogue), op.x_in_lanes);
+  std::string shape = fmt::format("{} {}x{} {} {} {}", spec::name(op.weights.type), op.weights.rows,
+                                  op.weights.columns, static_cast<int>(op.epilogue),
+                                  static_cast<int>(op.x_format), static_cast<int>(op.y_format));
   const auto [known, is_new] = identical_.emplace(shape, true);
   if (is_new) {
     TRY_ASSIGN(ops::RowCheck check, ops::RowCheck::begin(device_, op));

@@ -7,20 +7,23 @@
 #include "base/half.h"
 #include "model/build.h"
 #include "model/drafting.h"
+#include "ops/quantize/quantize.h"
 #include "ops/sample/sample.h"
 
 namespace tandem::model {
 namespace {
 
-std::vector<float> floats(const std::vector<std::byte>& bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+template <class T>
+std::vector<T> values_of(const std::vector<std::byte>& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
   return values;
 }
 
+std::vector<float> floats(const std::vector<std::byte>& bytes) { return values_of<float>(bytes); }
+
 std::vector<float> halves(const std::vector<std::byte>& bytes) {
-  std::vector<uint16_t> bits(bytes.size() / sizeof(uint16_t));
-  std::memcpy(bits.data(), bytes.data(), bits.size() * sizeof(uint16_t));
+  const std::vector<uint16_t> bits = values_of<uint16_t>(bytes);
   std::vector<float> values(bits.size());
   std::transform(bits.begin(), bits.end(), values.begin(), from_half);
   return values;
@@ -123,7 +126,9 @@ Result<void> TargetSequence::record_score(Recording& recording) {
     stages_.push_back(
         {std::move(commands), {{fmt::format("layer{}", layer), recording.view(score_, "h")}}});
   }
-  stages_.back().results.push_back({"final", recording.view(score_, "normed")});
+  stages_.back().results.push_back(
+      {"final", recording.view(score_, "normed"),
+       recording.normed_format(score_, target_.weights().matrix("embedding"))});
   TRY_ASSIGN(gpu::CommandList head, recording.head(score_));
   stages_.push_back({std::move(head), {}});
   score_logits_ = recording.view(score_, "logits");
@@ -323,9 +328,12 @@ Result<void> TargetSequence::score(std::span<const uint32_t> ids, const LogitsSi
 
 Result<void> TargetSequence::trace_stage(const Stage& stage, uint32_t first_row, uint32_t rows,
                                          const Trace& trace) {
-  for (const auto& [name, view] : stage.results) {
+  for (const auto& [name, view, format] : stage.results) {
     TRY_ASSIGN(const std::vector<std::byte> bytes, target_.device().read(view));
-    const std::vector<float> values = floats(bytes);
+    const std::vector<float> values =
+        format == ops::RowFormat::int8
+            ? ops::int8_values(target_.config().hidden, values_of<uint32_t>(bytes))
+            : floats(bytes);
     if (name != "per_layer_inputs") {
       trace(name, first_row, std::span(values).first(rows * target_.config().hidden));
       continue;

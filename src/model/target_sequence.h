@@ -45,7 +45,12 @@ class TargetSequence : public Sequence {
   // A part of `score` whose results can be observed before the next part overwrites them.
   struct Stage {
     gpu::CommandList commands;
-    std::vector<std::pair<std::string, gpu::View>> results;
+    struct Result {
+      std::string name;
+      gpu::View rows;
+      ops::RowFormat format = ops::RowFormat::columns;
+    };
+    std::vector<Result> results;
   };
 
   explicit TargetSequence(Target& target) : target_(target) {}

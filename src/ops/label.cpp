@@ -95,6 +95,11 @@ constexpr Shape shapes[] = {
      [](const Constants& c) {
        return fmt::format("{} m={} lanes={}", c.product(), c["M"], c["LANES"]);
      }},
+    {"linear_int8",
+     [](const Constants& c) {
+       return fmt::format("{}{} m={} lanes={}", c.product(), c["Y_INT8"] != 0 ? " to int8" : "",
+                          c["M"], c["LANES"]);
+     }},
     {"linear_units",
      [](const Constants& c) {
        return fmt::format("{} m={} lanes={}", c.product(), c["M"], c["LANES"]);
@@ -109,6 +114,7 @@ constexpr Shape shapes[] = {
      [](const Constants& c) {
        return fmt::format("{}/{}x{} {}", c["HEADS"], c["KV_HEADS"], c["HEAD_DIM"], c.kv());
      }},
+    {"quantize", [](const Constants& c) { return fmt::format("{}", c["COLUMNS"]); }},
     {"rms_norm", [](const Constants& c) { return fmt::format("{}", c["COLUMNS"]); }},
     {"sample_adjust", [](const Constants& c) { return fmt::format("{}", c["COLUMNS"]); }},
     {"sample_pass",

@@ -1,6 +1,6 @@
-// How lanes end the products of four weight rows each with M rows of x, for kernels that include
-// this, step.wgsl, gelu.wgsl and epilogue.wgsl: they declare
-//   override EPILOGUE, M, ROWS, LANES, WORKGROUP, Y_STRIDE and Y_OFFSET; step and y: array<f32>.
+// How lanes add up the products of four weight rows each with M rows of x, for kernels that include
+// this: they declare
+//   override M, LANES and WORKGROUP.
 // M * WORKGROUP * 16 bytes of workgroup memory.
 
 override SUMS = M * WORKGROUP;
@@ -16,9 +16,8 @@ struct Sums {
   row3: vec4<f32>,
 }
 
-// Adds the lanes up by a tree, whose order does not depend on M, and writes the outputs of the
-// workgroup's weight rows, from `first_row` on.
-fn write_outputs(of_x: Sums, first_row: u32, local: u32) {
+// Adds the lanes up by a tree, whose order does not depend on M.
+fn add_lanes(of_x: Sums, local: u32) {
   let lane = local % LANES;
   sums[local] = of_x.row0;
   if (M > 1u) {
@@ -46,24 +45,9 @@ fn write_outputs(of_x: Sums, first_row: u32, local: u32) {
     }
   }
   workgroupBarrier();
+}
 
-  let rows_per_group = 4u * WORKGROUP / LANES;
-  let rows_per_output = select(1u, 2u, EPILOGUE == gelu_pair);
-  let outputs = rows_per_group / rows_per_output;
-  for (var i = local; i < outputs * M; i += WORKGROUP) {
-    let m = i / outputs;
-    let output = first_row / rows_per_output + i % outputs;
-    if (m >= step.rows || output >= ROWS / rows_per_output) {
-      continue;
-    }
-    let row = i % outputs * rows_per_output;
-    let four = sums[m * WORKGROUP + row / 4u * LANES];
-    let v = four[row % 4u];
-    let to = m * Y_STRIDE + Y_OFFSET + output;
-    if (EPILOGUE == gelu_pair) {
-      y[to] = gelu(v) * four[row % 4u + 1u];
-    } else {
-      y[to] = finish(v, to);
-    }
-  }
+// The sums of four weight rows, of which `row` is the first of the workgroup's.
+fn four_sums(m: u32, row: u32) -> vec4<f32> {
+  return sums[m * WORKGROUP + row / 4u * LANES];
 }

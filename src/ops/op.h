@@ -38,10 +38,23 @@ static_assert(sizeof(Step) == 32);
 
 enum class StopCode : uint32_t { none, stop_id, length, context };
 
-// Rows of activations lie column by column, or, for products of few rows, in lane order: the first
-// quads (of four columns) of all units of 32 columns, then the second quads, ... Lanes that take
-// units side by side then read side by side. Rows of whole units can.
-constexpr bool has_lane_order(uint32_t columns) { return columns % spec::block_columns == 0; }
+// How a row of activations lies in the words that its columns have as f32. Lanes that take units of
+// 32 columns side by side read side by side in all but `columns`, for which rows must be of whole
+// units.
+enum class RowFormat {
+  columns,  // f32, one by one
+  lanes,    // f32: the first quads (of four columns) of all units, then the second quads, ...
+  int8,     // each unit as q d, d = largest magnitude / 127, q = round(x / d) in -127 .. 127:
+            // columns 0 to 15 of all units, 16 bytes each, then columns 16 to 31, then of each unit
+            // d and the sum of q; the rest of the row is unused (quantize.h)
+};
+constexpr bool has_units(uint32_t columns) { return columns % spec::block_columns == 0; }
+// What a row has as int8.
+constexpr uint64_t int8_row_bytes(uint32_t columns) { return columns + columns / 4; }
+// What is read or written of a row.
+constexpr uint64_t row_bytes(RowFormat format, uint32_t columns) {
+  return format == RowFormat::int8 ? int8_row_bytes(columns) : uint64_t{columns} * sizeof(float);
+}
 
 // Offsets of bindings are multiples of 256 bytes: this many floats.
 inline constexpr uint32_t aligned_floats = 64;
@@ -76,6 +89,10 @@ struct HostMatrix {
 void dequantize_row(const HostMatrix& matrix, uint32_t row, std::span<float> out);
 
 enum class KvType { f16, f32 };
+
+// What products read of rows: with int8, those with quantized weights of the layers' norms, of
+// attention, of the MLP's inside and of the final norm read RowFormat::int8.
+enum class Activations { f32, int8 };
 
 // Keys and values of one layer, [slot][kv_head][head_dim], position p in slot p % slots. f16 is
 // packed in pairs (pack2x16float), so head_dim is even. `slots` >= what the window and the rows of

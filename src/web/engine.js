@@ -67,8 +67,8 @@
   }
 
   function loadOptions(over) {
-    const { context, inputBound, kv, drafts, roundsInFlight, disabledTiers } = Object.assign({}, options, over);
-    return json({ context, inputBound, kv, drafts, roundsInFlight, disabledTiers });
+    const { context, inputBound, kv, activations, drafts, roundsInFlight, disabledTiers } = Object.assign({}, options, over);
+    return json({ context, inputBound, kv, activations, drafts, roundsInFlight, disabledTiers });
   }
 
   const wasmInfo = () => ask('tandem_describe');

@@ -77,6 +77,16 @@ Json to_json(const SampleOptions& sampling) {
           {"seed", sampling.seed}};
 }
 
+// One of two words; the first if there is none.
+Result<std::string> find_one_of(JsonObject& object, std::string_view key, std::string_view first,
+                                std::string_view second) {
+  TRY_ASSIGN(const std::optional<std::string> found, object.find<std::string>(key));
+  const std::string word = found.value_or(std::string(first));
+  if (word == first || word == second) return word;
+  return fail(ErrorCode::bad_value, "{}: expected {} or {}, found {}", object.where(key), first,
+              second, word);
+}
+
 }  // namespace
 
 Result<EngineOptions> read_engine_options(std::string_view text) {
@@ -88,11 +98,10 @@ Result<EngineOptions> read_engine_options(std::string_view text) {
   TRY(assign(object, "drafts", options.drafts));
   TRY(assign<uint32_t>(object, "roundsInFlight", options.rounds_in_flight));
   TRY(assign<std::vector<std::string>>(object, "disabledTiers", options.disabled_tiers));
-  TRY_ASSIGN(const std::optional<std::string> kv, object.find<std::string>("kv"));
-  if (kv && *kv != "f16" && *kv != "f32") {
-    return fail(ErrorCode::bad_value, "{}: expected f16 or f32, found {}", object.where("kv"), *kv);
-  }
+  TRY_ASSIGN(const std::string kv, find_one_of(object, "kv", "f16", "f32"));
   if (kv == "f32") options.kv = KvPrecision::f32;
+  TRY_ASSIGN(const std::string activations, find_one_of(object, "activations", "f32", "int8"));
+  if (activations == "int8") options.activations = Activations::int8;
   TRY(object.finish());
   return options;
 }

@@ -180,13 +180,14 @@ TEST(AddNorm, RefusesColumnsThatItsKernelDoesNotKeep) {
   }
 }
 
-TEST(AddNorm, WritesLaneOrder) {
-  constexpr uint32_t columns = 96, rows = 2;
+TEST(AddNorm, WritesEveryFormat) {
+  constexpr uint32_t columns = 1120, rows = 2;
   const auto x = test::random_floats(rows * columns, 1);
   const gpu::Buffer step = test::upload(Step{.rows = rows}), input = test::upload(x);
-  const gpu::Buffer h = test::upload(x), same_h = test::upload(x);
+  const gpu::Buffer h = test::upload(x), same_h = test::upload(x), third_h = test::upload(x);
   const gpu::Buffer y = test::poisoned(rows * columns * sizeof(float));
   const gpu::Buffer in_lanes = test::poisoned(rows * columns * sizeof(float));
+  const gpu::Buffer as_int8 = test::poisoned(rows * columns * sizeof(float));
   AddNorm op{.columns = columns,
              .epsilon = epsilon,
              .step = step.view(),
@@ -201,11 +202,15 @@ TEST(AddNorm, WritesLaneOrder) {
              .max_rows = rows};
   gpu::CommandList commands(test::test_device());
   test::expect_success(record(commands, op));
-  op.h = same_h.view(), op.y = in_lanes.view(), op.y_in_lanes = true;
+  op.h = same_h.view(), op.y = in_lanes.view(), op.y_format = RowFormat::lanes;
+  test::expect_success(record(commands, op));
+  op.h = third_h.view(), op.y = as_int8.view(), op.y_format = RowFormat::int8;
   test::expect_success(record(commands, op));
   test::run(commands, {.rows = rows});
-  EXPECT_TRUE(test::same_bits(test::download(in_lanes.view()),
-                              test::in_lane_order(test::download(y.view()), columns)));
+  const std::vector<float> values = test::download(y.view());
+  EXPECT_TRUE(
+      test::same_bits(test::download(in_lanes.view()), test::in_lane_order(values, columns)));
+  EXPECT_TRUE(test::is_int8(test::download_as<uint32_t>(as_int8.view()), columns, values));
   op.columns = 48;
   EXPECT_FALSE(record(commands, op));
 }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <limits>
 #include <tuple>
 
@@ -69,7 +71,8 @@ class OnGpu {
   static constexpr uint32_t max_rows = 8;
 
   OnGpu(AttentionRoute route, const Shape& shape, const Cache& cache, uint32_t positions,
-        uint32_t lag = 0, std::optional<QueryRope> rope = {})
+        uint32_t lag = 0, std::optional<QueryRope> rope = {},
+        RowFormat y_format = RowFormat::columns)
       : positions_(positions),
         row_size_(shape.row_size()),
         keys_(upload_plane(shape.type, cache.keys)),
@@ -90,6 +93,7 @@ class OnGpu {
                     .rope = rope,
                     .kv = {shape.type, shape.slots, keys_.view(), values_.view()},
                     .y = y_.view(),
+                    .y_format = y_format,
                     .max_rows = max_rows};
     partials_ = test::poisoned(attention_partials_bytes(op));
     op.partials = partials_.view();
@@ -198,6 +202,22 @@ TEST(Attention, TheWindowIsInclusive) {
 }
 
 // Scores far apart: the largest takes all, and no exp overflows or becomes NaN.
+TEST(Attention, WritesRowsOfInt8) {
+  for (auto [heads, head_dim, window] : {std::array{4u, 64u, 41u}, {2u, 512u, 0u}, {3u, 32u, 0u}}) {
+    constexpr uint32_t position = 70, rows = 3, context = 80;
+    const Shape shape = {heads, 1, head_dim, window, context, KvType::f16};
+    const Cache cache = make_cache(shape, 0, context);
+    const auto q = test::random_floats(rows * shape.row_size(), 7);
+    const std::vector<float> values =
+        OnGpu(AttentionRoute::split, shape, cache, context)(position, q);
+    const std::vector<float> y =
+        OnGpu(AttentionRoute::split, shape, cache, context, 0, {}, RowFormat::int8)(position, q);
+    std::vector<uint32_t> words(y.size());
+    std::transform(y.begin(), y.end(), words.begin(), std::bit_cast<uint32_t, float>);
+    EXPECT_TRUE(test::is_int8(words, heads * head_dim, values)) << head_dim;
+  }
+}
+
 TEST(Attention, LargeScoresStayFinite) {
   const Shape shape = {1, 1, 64, 0, 200, KvType::f32};
   Cache cache = make_cache(shape, 0, 200);

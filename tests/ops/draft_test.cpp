@@ -256,7 +256,7 @@ TEST(Draft, BeginsWithTheNewestTokensEmbeddingBesideTheHiddenStateBeforeIt) {
       const gpu::Buffer step =
           test::upload(Step{.position = position, .rows = 1, .accepted = accepted});
       DraftInput op = inputs.op(1, step.view(), ids.view(), draft_steps.view());
-      if (lanes) op.x = in_lanes.view(), op.x_in_lanes = true;
+      if (lanes) op.x = in_lanes.view(), op.x_format = RowFormat::lanes;
       gpu::CommandList commands(test::test_device());
       test::expect_success(record(commands, op));
       test::run(commands);

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/half.h"
+#include "ops/quantize/quantize.h"
 
 namespace tandem::test {
 namespace {
@@ -117,6 +118,50 @@ std::vector<float> in_lane_order(std::span<const float> rows, uint32_t columns) 
     }
   }
   return result;
+}
+
+gpu::Buffer upload_rows(ops::RowFormat format, uint32_t columns, std::span<const float> rows) {
+  switch (format) {
+    case ops::RowFormat::columns:
+      break;
+    case ops::RowFormat::lanes:
+      return upload(in_lane_order(rows, columns));
+    case ops::RowFormat::int8:
+      return upload(ops::int8_rows_reference(columns, rows));
+  }
+  return upload(rows);
+}
+
+testing::AssertionResult is_int8(std::span<const uint32_t> words, uint32_t columns,
+                                 std::span<const float> rows) {
+  const uint32_t units = columns / 32;
+  const std::vector<float> values = ops::int8_values(columns, words);
+  for (size_t first = 0; first < rows.size(); first += 32) {
+    const auto row = words.subspan(first / columns * columns, columns);
+    const auto unit = first % columns / 32;
+    const auto x = rows.subspan(first, 32);
+    float largest = 0;
+    for (float value : x) largest = std::max(largest, std::abs(value));
+    const auto d = std::bit_cast<float>(row[8 * units + 2 * unit]);
+    // A GPU may take what is smaller than f32's normal numbers for 0.
+    if (std::abs(d - largest / 127) > 1e-6f * largest + 1.2e-38f) {
+      return testing::AssertionFailure()
+             << "unit at " << first << ": d is " << d << ", not " << largest / 127;
+    }
+    int32_t sum = 0;
+    for (size_t i = 0; i < 32; ++i) {
+      const float q = d == 0 ? 0 : values[first + i] / d;
+      sum += static_cast<int32_t>(std::lround(q));
+      if (std::abs(values[first + i] - x[i]) > 0.501f * d + 1e-30f) {
+        return testing::AssertionFailure()
+               << "[" << first + i << "] is " << values[first + i] << " for " << x[i];
+      }
+    }
+    if (sum != static_cast<int32_t>(row[8 * units + 2 * unit + 1])) {
+      return testing::AssertionFailure() << "unit at " << first << ": the sum is not " << sum;
+    }
+  }
+  return testing::AssertionSuccess();
 }
 
 bool is_poison(float value) { return std::bit_cast<uint32_t>(value) == poison_bits; }

@@ -2,6 +2,8 @@
 // and, in parts, on the GPU.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <span>
 #include <vector>
 
@@ -39,6 +41,14 @@ gpu::Buffer upload(const ops::Step& step);
 
 // Rows of `columns` as they lie in lane order (ops/op.h).
 std::vector<float> in_lane_order(std::span<const float> rows, uint32_t columns);
+// Rows of `columns`, given column by column, in any format.
+gpu::Buffer upload_rows(ops::RowFormat format, uint32_t columns, std::span<const float> rows);
+
+// Whether `words` are `rows` as int8: d within the rounding of a product, and q within half a step,
+// or where a division that rounded otherwise may take a value that lies between two steps; the sum
+// is that of q.
+testing::AssertionResult is_int8(std::span<const uint32_t> words, uint32_t columns,
+                                 std::span<const float> rows);
 
 // Not written since the buffer was made `poisoned`.
 bool is_poison(float value);

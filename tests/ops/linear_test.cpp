@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ops/harness.h"
+#include "ops/quantize/quantize.h"
 #include "support/compare.h"
 
 namespace tandem::ops {
@@ -39,8 +40,9 @@ struct Case {
   uint32_t rows_per_part = 0;  // 0: one part
   uint32_t lanes = 0;          // 0: the software adapter's choice, 1
   uint32_t ahead = 0;          // 0: what suits the shape
-  bool in_lanes = false;       // x in lane order
+  RowFormat x_format = RowFormat::columns;
   uint32_t unit_rows = 12288;
+  RowFormat y_format = RowFormat::columns;
 
   uint32_t max_rows() const { return std::max({capacity, live, 1u}); }
   uint32_t outputs() const { return epilogue == Epilogue::gelu_pair ? rows / 2 : rows; }
@@ -75,7 +77,7 @@ Bound bind(const Case& c, const Data& data) {
   Bound bound{{},
               test::upload(data.weights, c.rows_per_part),
               test::upload(Step{.rows = c.live}),
-              test::upload(c.in_lanes ? test::in_lane_order(data.x, c.columns) : data.x),
+              test::upload_rows(c.x_format, c.columns, data.x),
               test::upload(data.times),
               test::poisoned(uint64_t{c.max_rows()} * c.outputs() * 4)};
   bound.op = {.weights = bound.weights.matrix,
@@ -87,9 +89,10 @@ Bound bind(const Case& c, const Data& data) {
               .unit_rows = c.unit_rows,
               .step = bound.step.view(),
               .x = bound.x.view(),
-              .x_in_lanes = c.in_lanes,
+              .x_format = c.x_format,
               .times = bound.times.view(),
               .y = bound.y.view(),
+              .y_format = c.y_format,
               .max_rows = c.max_rows()};
   return bound;
 }
@@ -105,7 +108,9 @@ std::vector<float> product(const Case& c, const Data& data) {
 
 std::vector<float> expected(const Case& c, const Data& data) {
   std::vector<float> y(size_t{c.live} * c.outputs());
-  linear_reference(data.weights.host(), c.epilogue, softcap, c.live, data.x, data.times, y);
+  std::vector<float> x = data.x;
+  if (c.x_format == RowFormat::int8) quantize_reference(c.columns, x);
+  linear_reference(data.weights.host(), c.epilogue, softcap, c.live, x, data.times, y);
   return y;
 }
 
@@ -201,11 +206,93 @@ TEST(Linear, TakesRowsInLaneOrder) {
                  .live = live,
                  .lanes = lanes,
                  .ahead = ahead,
-                 .in_lanes = true,
+                 .x_format = RowFormat::lanes,
                  .unit_rows = unit_rows};
           expect_product(c, random_data(c));
         }
       }
+    }
+  }
+}
+
+TEST(Linear, TakesRowsOfInt8) {
+  struct Int8Case {
+    WeightType type;
+    Epilogue epilogue;
+    uint32_t columns, lanes, ahead;
+  };
+  const Int8Case cases[] = {{WeightType::q4_0, Epilogue::none, 32, 1, 1},
+                            {WeightType::q4_0, Epilogue::gelu_pair, 96, 2, 2},
+                            {WeightType::q8_0, Epilogue::gelu_times, 256, 8, 1},
+                            {WeightType::q4_0, Epilogue::softcap, 1536, 8, 3},
+                            {WeightType::q8_0, Epilogue::gelu_pair, 96, 2, 1}};
+  for (const auto& [type, epilogue, columns, lanes, ahead] : cases) {
+    for (auto [route, live] : {std::pair{RowRoute::one, 1u},
+                               {RowRoute::few, 3u},
+                               {RowRoute::few, 0u},
+                               {RowRoute::many, 17u}}) {
+      const Case c{.type = type,
+                   .rows = 70,
+                   .columns = columns,
+                   .epilogue = epilogue,
+                   .route = route,
+                   .live = live,
+                   .capacity = live + 1,
+                   .rows_per_part = columns == 256 ? 64u : 0u,
+                   .lanes = lanes,
+                   .ahead = ahead,
+                   .x_format = RowFormat::int8};
+      expect_product(c, random_data(c));
+    }
+  }
+}
+
+TEST(Linear, WritesRowsOfInt8) {
+  for (auto [lanes, rows_per_part] : {std::pair{0u, 0u}, {2u, 128u}, {16u, 0u}}) {
+    for (uint32_t live : {1u, 4u}) {
+      {
+        Case c{.type = WeightType::q4_0,
+               .rows = 320,
+               .columns = 96,
+               .epilogue = Epilogue::gelu_pair,
+               .route = live == 1 ? RowRoute::one : RowRoute::few,
+               .live = live,
+               .rows_per_part = rows_per_part,
+               .lanes = lanes,
+               .x_format = RowFormat::int8};
+        const Data data = random_data(c);
+        const std::vector<float> values = product(c, data);
+        c.y_format = RowFormat::int8;
+        const std::vector<float> y = product(c, data);
+        std::vector<uint32_t> words(y.size());
+        std::transform(y.begin(), y.end(), words.begin(), std::bit_cast<uint32_t, float>);
+        EXPECT_TRUE(test::is_int8(words, c.outputs(), values)) << show(c);
+      }
+    }
+  }
+}
+
+TEST(Linear, ARowOfInt8HasTheSameBitsAloneAndAmongOthers) {
+  for (RowFormat y_format : {RowFormat::columns, RowFormat::int8}) {
+    Case few{.type = WeightType::q4_0,
+             .rows = 320,
+             .columns = 1536,
+             .epilogue = Epilogue::gelu_pair,
+             .route = RowRoute::few,
+             .live = 3,
+             .lanes = 16,
+             .x_format = RowFormat::int8,
+             .y_format = y_format};
+    const Data data = random_data(few);
+    const std::vector<float> together = product(few, data);
+    Case one = few;
+    one.route = RowRoute::one, one.live = 1;
+    for (uint32_t row = 0; row < 3; ++row) {
+      const auto x = data.x.begin() + row * few.columns;
+      const Data alone{data.weights, {x, x + few.columns}, data.times};
+      EXPECT_TRUE(test::same_bits(product(one, alone),
+                                  std::span(together).subspan(row * few.outputs(), few.outputs())))
+          << row;
     }
   }
 }
@@ -362,7 +449,7 @@ TEST(Linear, RefusesWhatItsKernelsCannotCompute) {
       {"more lanes than invocations", q4, [](Linear& op) { op.lanes = 128, op.workgroup = 64; }},
       {"a workgroup that is too large", q4, [](Linear& op) { op.workgroup = 512; }},
       {"lane order for the tiled route", q4,
-       [](Linear& op) { op.x_in_lanes = true, op.rows = RowRoute::many; }},
+       [](Linear& op) { op.x_format = RowFormat::lanes, op.rows = RowRoute::many; }},
       {"too many pieces ahead", q4, [](Linear& op) { op.ahead = 5; }},
       {"few rows that are many", q4, [](Linear& op) { op.few_rows = 5; }},
       {"half a word of fp16", {WeightType::f16, 4, 8}, [](Linear& op) { op.weights.columns = 4; }},
@@ -425,12 +512,12 @@ TEST(LinearRoute, LanesFillTheGpuAndReadTheirPiecesAhead) {
     EXPECT_NE(text.find(expected.tiling), std::string::npos) << text;
   }
   Linear op = unbound(WeightType::q4_0, 24576, 1536);
-  op.x_in_lanes = true;
+  op.x_format = RowFormat::lanes;
   const std::string text = describe(linear_route(op, op.weights.parts[0], {}));
   EXPECT_NE(text.find("linear_units "), std::string::npos) << text;
   EXPECT_NE(text.find("LANES=16 WORKGROUP=64 AHEAD=1"), std::string::npos) << text;
   op = unbound(WeightType::q4_0, 262144, 1536);
-  op.x_in_lanes = true;
+  op.x_format = RowFormat::lanes;
   const std::string head = describe(linear_route(op, op.weights.parts[0], {}));
   EXPECT_NE(head.find("LANES=8 WORKGROUP=64 AHEAD=2"), std::string::npos) << head;
 }
@@ -458,7 +545,7 @@ TEST(RowsAreBitIdentical, ForEveryKindOfShapeHere) {
 
 TEST(RowsAreBitIdentical, ForWholeUnits) {
   Linear op = unbound(WeightType::q4_0, 200, 1536);
-  op.x_in_lanes = true;
+  op.x_format = RowFormat::lanes;
   op.unit_rows = 0;
   op.lanes = 8;
   EXPECT_TRUE(rows_are_bit_identical(test_device(), op));

@@ -39,10 +39,10 @@ async function cacheOrNone(warn: (message: string) => void): Promise<Cache | und
 }
 
 export function engineOptions(request: LoadRequest): EngineOptions {
-  const { context, inputBound, kv, drafts, disabledTiers, limits, powerPreference } = request;
+  const { context, inputBound, kv, activations, drafts, disabledTiers, limits, powerPreference } = request;
   const { gpu, device, adapter, mtp } = request;
   return defined({
-    ...{ context, inputBound, kv, disabledTiers, limits, powerPreference, gpu, device, adapter },
+    ...{ context, inputBound, kv, activations, disabledTiers, limits, powerPreference, gpu, device, adapter },
     drafts: mtp === 'off' ? 0 : drafts,
   });
 }

@@ -22,6 +22,8 @@ export interface PlanOptions {
   /** Rows of one prefill chunk; by default the artifact's bound. */
   inputBound?: number;
   kv?: 'f16' | 'f32';
+  /** What matrix products read of the rows between them: f32, the default, or int8 in blocks of 32, which is faster and rounds. */
+  activations?: 'f32' | 'int8';
   /** Drafts of a round, 1 or 2. */
   drafts?: 1 | 2;
   /** Faster routes to keep off. */

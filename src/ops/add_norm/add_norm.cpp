@@ -13,16 +13,17 @@ Route add_norm_route(const AddNorm& op) {
            {"SCALED", op.scalar ? 1.0 : 0.0},
            {"EARLIER", op.earlier ? 1.0 : 0.0},
            {"NEXT", op.next_weight ? 1.0 : 0.0},
-           {"Y_IN_LANES", op.y_in_lanes ? 1.0 : 0.0}},
+           {"Y_FORMAT", double(op.y_format)}},
           {.groups = 1, .rows_per_group = 1},
           // Weights; x, h twice, the earlier branch and y.
           gpu::Traffic{.fixed = (1 + earlier + next) * op.columns * sizeof(float),
-                       .per_row = (3 + earlier + next) * op.columns * sizeof(float)}};
+                       .per_row = (3 + earlier) * op.columns * sizeof(float) +
+                                  next * row_bytes(op.y_format, op.columns)}};
 }
 
 Result<void> record(gpu::CommandList& commands, const AddNorm& op) {
-  if (op.y_in_lanes && !has_lane_order(op.columns)) {
-    return fail(ErrorCode::internal, "add_norm: {} columns have no lane order", op.columns);
+  if (op.y_format != RowFormat::columns && !has_units(op.columns)) {
+    return fail(ErrorCode::internal, "add_norm: {} columns have no units", op.columns);
   }
   if (op.columns % 4 != 0 || op.columns > 8192) {
     return fail(ErrorCode::unsupported,

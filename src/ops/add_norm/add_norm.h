@@ -18,10 +18,10 @@ struct AddNorm {
   gpu::View scalar;   // [1], or none: 1
   gpu::View earlier;  // [max_rows][columns], or none
   gpu::View earlier_weight;
-  gpu::View h;              // [max_rows][columns], updated in place
-  gpu::View next_weight;    // [columns], or none: y stays as it is
-  gpu::View y;              // [max_rows][columns]
-  bool y_in_lanes = false;  // in lane order
+  gpu::View h;            // [max_rows][columns], updated in place
+  gpu::View next_weight;  // [columns], or none: y stays as it is
+  gpu::View y;            // [max_rows][columns]
+  RowFormat y_format = RowFormat::columns;
   uint32_t max_rows = 0;
 };
 

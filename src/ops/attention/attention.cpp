@@ -61,7 +61,7 @@ gpu::Traffic traffic(const Attention& op) {
 }
 
 gpu::Traffic combine_traffic(const Attention& op) {
-  return {.per_row = uint64_t{op.heads} * op.head_dim * sizeof(float),
+  return {.per_row = row_bytes(op.y_format, op.heads * op.head_dim),
           .per_position = partials_bytes_per_position(op),
           .window = op.window};
 }
@@ -94,6 +94,10 @@ Result<void> check(const Attention& op) {
   TRY(check_size("attention", "y", op.y, elements * sizeof(float)));
   TRY(check_cache("attention", op.kv, op.kv_heads, op.head_dim));
   if (op.rope) TRY(check_rope(op));
+  if (op.y_format != RowFormat::columns && (op.y_format != RowFormat::int8 || !writes_int8(op))) {
+    return fail(ErrorCode::internal, "attention: heads of {} cannot be written in this format",
+                op.head_dim);
+  }
   if ((tile(op) != 32 && tile(op) != 64) || queries(op) > 4 ||
       op.heads / op.kv_heads % queries(op) != 0) {
     return fail(
@@ -107,6 +111,11 @@ Result<void> check(const Attention& op) {
 }
 
 }  // namespace
+
+bool writes_int8(const Attention& op) {
+  return op.route == AttentionRoute::split &&
+         op.head_dim % (spec::block_columns * combine_parts(op)) == 0;
+}
 
 uint64_t attention_partials_bytes(const Attention& op) {
   const uint64_t split_bytes = (uint64_t{op.head_dim} + 4) * sizeof(float);
@@ -158,7 +167,10 @@ std::vector<Route> attention_routes(const Attention& op) {
                  epsilon}),
            grid, traffic(op)},
           {"attention_combine",
-           with({splits, keys, {"PARTS", double(parts)}}),
+           with({splits,
+                 keys,
+                 {"PARTS", double(parts)},
+                 {"Y_INT8", op.y_format == RowFormat::int8 ? 1.0 : 0.0}}),
            {.groups = uint64_t{op.heads} * parts, .rows_per_group = 1},
            combine_traffic(op)}};
 }

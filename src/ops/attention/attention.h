@@ -37,10 +37,14 @@ struct Attention {
   gpu::View q;                    // [max_rows][heads][head_dim]
   std::optional<QueryRope> rope;  // route split: q is as its product leaves it
   KvCache kv;
-  gpu::View partials;  // route split: scratch of attention_partials_bytes
-  gpu::View y;         // [max_rows][heads * head_dim]
+  gpu::View partials;                       // route split: scratch of attention_partials_bytes
+  gpu::View y;                              // [max_rows][heads * head_dim]
+  RowFormat y_format = RowFormat::columns;  // or int8: see `writes_int8`
   uint32_t max_rows = 0;
 };
+
+// Whether y can be int8: by the route split, of heads of whole units.
+bool writes_int8(const Attention& op);
 
 uint64_t attention_partials_bytes(const Attention& op);
 std::vector<Route> attention_routes(const Attention& op);

@@ -1,12 +1,14 @@
 // Combines the splits of one row and head: y = sum of totals / sum of weights, each scaled to the
 // largest score of all splits.
 // Shapes: partials [rows][HEADS][SPLITS][HEAD_DIM + 4] as attention_split.wgsl writes them in tiles
-// of TILE keys, y [rows][HEADS][HEAD_DIM]. PARTS workgroups compute one head of one row, each a
+// of TILE keys, y [rows][HEADS][HEAD_DIM], with Y_INT8 rows of RowFormat::int8 (op.h). PARTS workgroups compute one head of one row, each a
 // part of its quads; the invocations that have the same quad share the splits. Limits: HEAD_DIM a
-// multiple of 4 * PARTS, at most 512. WINDOW and LAG as in attention_split.wgsl.
+// multiple of 4 * PARTS, with Y_INT8 of 32 * PARTS, at most 512. WINDOW and LAG as in attention_split.wgsl.
 
 //#include step.wgsl
 //#include row_sum.wgsl
+//#include int8_units.wgsl
+//#include int8_place.wgsl
 
 override HEADS: u32;
 override HEAD_DIM: u32;
@@ -15,16 +17,19 @@ override LAG: u32;
 override SPLITS: u32;
 override TILE: u32;
 override PARTS: u32;
+override Y_INT8: bool;
 
 const lowest = -3.0e38;
+const most_units = 16u;
 
 override QUADS = HEAD_DIM / 4u;
 override PART_QUADS = QUADS / PARTS;
 override SHARES = invocations / PART_QUADS;
+override COLUMNS = HEADS * HEAD_DIM;
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> partials: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> y: array<vec4<u32>>;
 
 // What the totals of 256 splits weigh.
 var<workgroup> weights: array<f32, invocations>;
@@ -56,6 +61,29 @@ fn row_max(value: f32, local: u32) -> f32 {
     largest = max(largest, sums_of_16[i]);
   }
   return largest;
+}
+
+// The part's quads, each of its invocation `local`; it is number `quad` of its row.
+fn write_int8(value: vec4<f32>, row: u32, quad: u32, local: u32) {
+  let is_own = local < PART_QUADS;
+  let base = row * (COLUMNS / 4u);
+  clear_units(most_units, local, invocations);
+  workgroupBarrier();
+  if (is_own) {
+    note_quad(local / 8u, value);
+  }
+  workgroupBarrier();
+  if (is_own) {
+    let place = int8_place(quad, COLUMNS);
+    y[base + place / 4u][place % 4u] = int8_word(local / 8u, value);
+  }
+  workgroupBarrier();
+  if (is_own && local % 8u == 0u) {
+    let scale = int8_scale(local / 8u);
+    let place = int8_scale_place(quad / 8u, COLUMNS);
+    y[base + place / 4u][place % 4u] = scale.x;
+    y[base + place / 4u][place % 4u + 1u] = scale.y;
+  }
 }
 
 @compute @workgroup_size(invocations)
@@ -124,6 +152,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     for (var i = 1u; i < SHARES; i++) {
       total += totals[i * PART_QUADS + local];
     }
-    y[head * QUADS + quad] = total / weight_sum;
+    total /= weight_sum;
+    if (!Y_INT8) {
+      y[head * QUADS + quad] = bitcast<vec4<u32>>(total);
+    }
+  }
+  if (Y_INT8) {
+    write_int8(total, row, head % HEADS * QUADS + quad, local);
   }
 }

@@ -20,9 +20,11 @@ Result<void> record(gpu::CommandList& commands, const DraftInput& op) {
   constexpr std::string_view kernel = "draft_input";
   const auto& [type, vocabulary, columns, parts] = op.table;
   const std::vector<spec::PlaneLayout> planes = spec::planes(type, columns);
-  if (planes.empty() || columns % 4 != 0 || (op.x_in_lanes && !has_lane_order(columns))) {
+  if (planes.empty() || columns % 4 != 0 ||
+      (op.x_format != RowFormat::columns && !has_units(columns))) {
     return fail(ErrorCode::internal, "{}: no kernel for {} columns of a {} table{}", kernel,
-                columns, spec::name(type), op.x_in_lanes ? " and rows in lane order" : "");
+                columns, spec::name(type),
+                op.x_format != RowFormat::columns ? " and rows of units" : "");
   }
   const uint64_t row = uint64_t{columns} * sizeof(float);
   uint64_t table_row = 0;
@@ -49,7 +51,7 @@ Result<void> record(gpu::CommandList& commands, const DraftInput& op) {
           {"DRAFTS", double(op.drafts)},
           {"CONTEXT", double(op.context)},
           {"MAX_ROWS", double(op.max_rows)},
-          {"X_IN_LANES", op.x_in_lanes ? 1.0 : 0.0}},
+          {"X_FORMAT", double(op.x_format)}},
          {},
          // A row of the table and of x, and y; all in the first part, whoever owns the token.
          gpu::Traffic{.fixed = part.first_row == 0 ? table_row + 3 * row : 0}},

@@ -31,7 +31,7 @@ struct DraftInput {
   gpu::View step;        // of the round that comes
   gpu::View timeline;    // u32 [context + 1]
   gpu::View x;           // [max_rows][columns]
-  bool x_in_lanes = false;
+  RowFormat x_format = RowFormat::columns;
   gpu::View y;            // [2 * columns]
   gpu::View draft_steps;  // Step [drafts], each in draft_step_bytes; written
   uint32_t max_rows = 0;

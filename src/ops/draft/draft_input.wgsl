@@ -2,14 +2,16 @@
 // embedding, beside the hidden state before it.
 //   weights, scales  planes of the part of the table that begins at row FIRST_ROW and has ROWS rows
 //                    of COLUMNS (spec/layout.h); f16, f32: scales is not used
-//   timeline [CONTEXT + 1]; x [MAX_ROWS][COLUMNS], X_IN_LANES in lane order (op.h); y [2][COLUMNS];
+//   timeline [CONTEXT + 1]; x [MAX_ROWS][COLUMNS], in X_FORMAT (RowFormat in op.h); y [2][COLUMNS];
 //   draft_steps [DRAFTS]
 // One workgroup does it all. A part writes the embedding if it owns the token, the first part also the
-// rest. Limits: COLUMNS % 4 == 0; quantized and in lane order: % 32; DRAFTS <= 256.
+// rest. Limits: COLUMNS % 4 == 0; quantized, and x but for column by column: % 32; DRAFTS <= 256.
 
 //#include step.wgsl
 //#include weight_quads.wgsl
 //#include lane_order.wgsl
+//#include int8_place.wgsl
+//#include row_quads.wgsl
 
 struct SpacedStep {
   @size(256) step: Step,
@@ -23,13 +25,13 @@ override SCALE: f32;
 override DRAFTS: u32;
 override CONTEXT: u32;
 override MAX_ROWS: u32;
-override X_IN_LANES: bool;
+override X_FORMAT: u32;
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> weights: array<u32>;
 @group(0) @binding(2) var<storage, read> scales: array<u32>;
 @group(0) @binding(3) var<storage, read> timeline: array<u32>;
-@group(0) @binding(4) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> x: array<vec4<u32>>;
 @group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read_write> draft_steps: array<SpacedStep>;
 
@@ -55,8 +57,7 @@ fn main(@builtin(local_invocation_index) local: u32) {
       y[quad] = SCALE * quad_weights((token - FIRST_ROW) * (COLUMNS / 4u) + quad);
     }
     if (is_first) {
-      let source = select(quad, lane_order(quad, COLUMNS), X_IN_LANES);
-      y[COLUMNS / 4u + quad] = x[row * (COLUMNS / 4u) + source];
+      y[COLUMNS / 4u + quad] = x_quad(row * (COLUMNS / 4u), quad);
     }
   }
 }

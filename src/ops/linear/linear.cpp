@@ -9,7 +9,7 @@
 namespace tandem::ops {
 namespace {
 
-constexpr uint32_t rows_per_lane = 4;  // of linear_row.wgsl
+constexpr uint32_t rows_per_lane = 4;  // of linear_row.wgsl and its kin
 
 uint32_t rows_per_output(Epilogue epilogue) { return epilogue == Epilogue::gelu_pair ? 2 : 1; }
 
@@ -35,10 +35,13 @@ struct Tiling {
   uint32_t ahead = 1;
 };
 
-// Whether linear_units.wgsl takes the matrix: it is faster where rows alone keep a large GPU busy.
-bool takes_units(const Linear& op) {
-  return op.x_in_lanes && op.weights.type == spec::WeightType::q4_0 &&
-         op.weights.rows >= op.unit_rows;
+// Of `one` and `few`. linear_units.wgsl is faster where rows alone keep a large GPU busy.
+std::string_view row_kernel(const Linear& op) {
+  if (op.x_format == RowFormat::int8) return "linear_int8";
+  return op.x_format == RowFormat::lanes && op.weights.type == spec::WeightType::q4_0 &&
+                 op.weights.rows >= op.unit_rows
+             ? "linear_units"
+             : "linear_row";
 }
 
 // As many lanes as a large GPU runs at once, but no more than have pieces.
@@ -55,7 +58,7 @@ uint32_t piece_lanes(uint64_t groups, uint32_t pieces) {
 
 // Measured on an H200 (docs/operators.md).
 Tiling tiling(const Linear& op, const gpu::AdapterInfo& adapter) {
-  const bool units = takes_units(op);
+  const bool units = row_kernel(op) != "linear_row";
   const bool very_many_rows = op.weights.rows >= 1 << 16;
   const uint32_t most_ahead = !units ? 4 : very_many_rows ? 2 : 1;
   const auto pieces = static_cast<uint32_t>(div_up(op.weights.columns, units ? 32 : 8));
@@ -71,6 +74,11 @@ Tiling tiling(const Linear& op, const gpu::AdapterInfo& adapter) {
   while (turns % tiling.ahead != 0) --tiling.ahead;
   if (op.ahead != 0) tiling.ahead = op.ahead;
   tiling.workgroup = op.workgroup != 0 ? op.workgroup : std::max(64u, tiling.lanes);
+  if (op.y_format == RowFormat::int8) {
+    // Whole units of outputs, of which an invocation has a quad at most.
+    tiling.lanes = std::clamp(tiling.lanes, 2u, 16u);
+    tiling.workgroup = std::max(tiling.workgroup, 16 * tiling.lanes);
+  }
   return tiling;
 }
 
@@ -109,9 +117,13 @@ Result<void> check(const Linear& op) {
   }
   if (op.ahead > 4)
     return fail(ErrorCode::internal, "linear: {} pieces ahead are more than 4", op.ahead);
-  if (op.x_in_lanes && (op.rows == RowRoute::many || !has_lane_order(weights.columns))) {
-    return fail(ErrorCode::internal, "linear: x of {} columns cannot be in lane order",
-                weights.columns);
+  if (op.x_format != RowFormat::columns && !has_units(weights.columns)) {
+    return fail(ErrorCode::internal, "linear: x of {} columns has no units", weights.columns);
+  }
+  if ((op.x_format == RowFormat::lanes && op.rows == RowRoute::many) ||
+      (op.x_format == RowFormat::int8 && !takes_int8(weights.type)) ||
+      (op.y_format != RowFormat::columns && (op.y_format != RowFormat::int8 || !writes_int8(op)))) {
+    return fail(ErrorCode::internal, "linear: no kernel for x or y in this format");
   }
   if (op.few_rows < 2 || op.few_rows > 4) {
     return fail(ErrorCode::internal, "linear: few rows are 2 to 4, not {}", op.few_rows);
@@ -120,7 +132,7 @@ Result<void> check(const Linear& op) {
     return fail(ErrorCode::internal, "linear: a softcap of {} is not positive", op.softcap);
   }
   const uint64_t rows = row_limit(op);
-  const uint64_t outputs = weights.rows / group;
+  const uint64_t outputs = ops::outputs(op);
   TRY(gpu::check_indexable(rows * weights.columns));
   TRY(gpu::check_indexable(rows * outputs));
   TRY(check_size("linear", "x", op.x, rows * weights.columns * 4));
@@ -143,6 +155,13 @@ Result<void> check(const Linear& op) {
   return {};
 }
 
+// Outputs are bound from here on: where the part begins, as near as bindings may; as int8 they lie
+// elsewhere.
+uint64_t first_output(const Linear& op, const MatrixPart& part) {
+  if (op.y_format == RowFormat::int8) return 0;
+  return part.first_row / rows_per_output(op.epilogue) / aligned_floats * aligned_floats;
+}
+
 // Weights once, x once, and for each row its outputs and what they are multiplied with.
 gpu::Traffic traffic(const Linear& op, uint32_t part_rows) {
   gpu::Traffic traffic;
@@ -150,8 +169,9 @@ gpu::Traffic traffic(const Linear& op, uint32_t part_rows) {
     traffic.fixed += part_rows * plane.bytes_per_row;
   }
   const uint64_t outputs = part_rows / rows_per_output(op.epilogue);
-  const uint64_t planes = op.epilogue == Epilogue::gelu_times ? 2 : 1;
-  traffic.per_row = (op.weights.columns + outputs * planes) * sizeof(float);
+  traffic.per_row = row_bytes(op.x_format, op.weights.columns) +
+                    row_bytes(op.y_format, static_cast<uint32_t>(outputs)) +
+                    (op.epilogue == Epilogue::gelu_times ? outputs * sizeof(float) : 0);
   return traffic;
 }
 
@@ -171,6 +191,17 @@ std::string_view name(Epilogue epilogue) {
   return "";
 }
 
+uint32_t outputs(const Linear& op) { return op.weights.rows / rows_per_output(op.epilogue); }
+
+bool takes_int8(spec::WeightType weights) {
+  return weights == spec::WeightType::q4_0 || weights == spec::WeightType::q8_0;
+}
+
+bool writes_int8(const Linear& op) {
+  return op.epilogue == Epilogue::gelu_pair && op.rows != RowRoute::many &&
+         op.x_format == RowFormat::int8 && op.weights.rows / 2 % spec::block_columns == 0;
+}
+
 Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterInfo& adapter) {
   const uint32_t columns = op.weights.columns;
   const uint32_t group = rows_per_output(op.epilogue);
@@ -179,13 +210,14 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
       {"ROWS", double(part.rows)},
       {"COLUMNS", double(columns)},
       {"Y_STRIDE", double(op.weights.rows / group)},
-      {"Y_OFFSET", double(part.first_row / group % aligned_floats)},
+      {"Y_OFFSET", double(part.first_row / group - first_output(op, part))},
       {"SOFTCAP", op.epilogue == Epilogue::softcap ? op.softcap : 1},
   };
   const gpu::Constant type{"TYPE", double(op.weights.type)};
   if (op.rows == RowRoute::many) {
     const auto [lines, x_rows, w_rows, teams] = row_tile(op);
     constants.insert(constants.end(), {type,
+                                       {"X_FORMAT", double(op.x_format)},
                                        {"LINES", double(lines)},
                                        {"X_ROWS", double(x_rows)},
                                        {"W_ROWS", double(w_rows)},
@@ -200,11 +232,14 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
                                      {"LANES", double(lanes)},
                                      {"WORKGROUP", double(workgroup)},
                                      {"AHEAD", double(ahead)}});
-  const bool units = takes_units(op);
-  if (!units) {
-    constants.insert(constants.end(), {type, {"X_IN_LANES", op.x_in_lanes ? 1.0 : 0.0}});
+  const std::string_view kernel = row_kernel(op);
+  if (kernel != "linear_units") constants.push_back(type);
+  if (kernel == "linear_row") {
+    constants.push_back({"X_IN_LANES", op.x_format == RowFormat::lanes ? 1.0 : 0.0});
+  } else if (kernel == "linear_int8") {
+    constants.push_back({"Y_INT8", op.y_format == RowFormat::int8 ? 1.0 : 0.0});
   }
-  return {units ? "linear_units" : "linear_row",
+  return {kernel,
           std::move(constants),
           {div_up(part.rows, rows_per_lane * workgroup / lanes), 0, 0},
           traffic(op, part.rows)};
@@ -213,9 +248,7 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
 Result<void> record(gpu::CommandList& commands, const Linear& op) {
   TRY(check(op));
   for (const MatrixPart& part : op.weights.parts) {
-    // Outputs begin where the part does, as near as bindings may: Y_OFFSET is the rest.
-    const uint64_t first = part.first_row / rows_per_output(op.epilogue) / aligned_floats *
-                           aligned_floats * sizeof(float);
+    const uint64_t first = first_output(op, part) * sizeof(float);
     auto from_first = [&](gpu::View view) { return view.part(first, view.bytes - first); };
     const bool times = op.epilogue == Epilogue::gelu_times;
     TRY(dispatch(

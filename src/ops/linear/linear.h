@@ -5,6 +5,8 @@
 //   softcap     y[row][o] = c * tanh(v[row][o] / c)
 // with gelu(x) = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))).
 //
+// Where x is int8, weights * x is (sum of weight q) scale d, summed over units of 32 columns.
+//
 // Routes `one` and `few` share one source, lanes, unrolling and reduction order, so that a row has
 // the same bits in both; `many` is tiled and agrees within tolerance only.
 #pragma once
@@ -45,12 +47,21 @@ struct Linear {
                                // take whole units of 32 columns at a time
   RowTile tile;                // of `many`; 0 lines: as suits the shape
   gpu::View step;
-  gpu::View x;              // [max_rows][weights.columns]
-  bool x_in_lanes = false;  // in lane order, for `one` and `few`
-  gpu::View times;          // gelu_times: [max_rows][weights.rows]
-  gpu::View y;  // [max_rows][outputs], outputs = weights.rows, or half of it for gelu_pair
+  gpu::View x;  // [max_rows][weights.columns]
+  // `lanes` for `one` and `few` only, `int8` for q4_0 and q8_0.
+  RowFormat x_format = RowFormat::columns;
+  gpu::View times;  // gelu_times: [max_rows][weights.rows]
+  gpu::View y;      // [max_rows][outputs], outputs = weights.rows, or half of it for gelu_pair
+  RowFormat y_format = RowFormat::columns;  // or int8: see `writes_int8`
   uint32_t max_rows = 0;
 };
+
+// Columns of y.
+uint32_t outputs(const Linear& op);
+// Whether x can be int8.
+bool takes_int8(spec::WeightType weights);
+// Whether y can be int8: of gelu_pair by `one` and `few`, where x is.
+bool writes_int8(const Linear& op);
 
 Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterInfo& adapter);
 Result<void> record(gpu::CommandList& commands, const Linear& op);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "ops/linear/linear.h"
+#include "ops/quantize/quantize.h"
 
 namespace tandem::ops {
 namespace {
@@ -90,12 +91,12 @@ struct RowCheck::Part {
 
   // Submits the product of these rows of x; `times` is all ones.
   Result<Product> product(gpu::Device& device, const Route& route, uint32_t rows,
-                          std::span<const float> x_values) const {
+                          std::span<const uint32_t> x_words) const {
     const std::vector<float> ones(size_t{rows} * outputs, 1.0f);
     const Step step_value{.rows = rows};
     Product product;
     TRY_ASSIGN(product.step, upload(device, std::as_bytes(std::span(&step_value, 1))));
-    TRY_ASSIGN(product.x, upload(device, std::as_bytes(x_values)));
+    TRY_ASSIGN(product.x, upload(device, std::as_bytes(x_words)));
     TRY_ASSIGN(product.times, upload(device, std::as_bytes(std::span(ones))));
     TRY_ASSIGN(product.y, device.make_buffer(product.times.bytes(), "bit-identity check"));
     gpu::CommandList commands(device);
@@ -120,8 +121,11 @@ struct RowCheck::Part {
     const uint64_t fitting = device.info().limits.max_binding_bytes / row_bytes;
     const auto rows = static_cast<uint32_t>(std::clamp<uint64_t>(fitting, 1, op.few_rows));
     Values random;
-    std::vector<float> x(size_t{rows} * columns);
-    for (float& value : x) value = random.next();
+    std::vector<float> floats(size_t{rows} * columns);
+    for (float& value : floats) value = random.next();
+    Words x(floats.size());
+    std::transform(floats.begin(), floats.end(), x.begin(), std::bit_cast<uint32_t, float>);
+    if (op.x_format == RowFormat::int8) x = int8_rows_reference(columns, floats);
     for (uint32_t row = 0; row < rows; ++row) {
       TRY_ASSIGN(alone.emplace_back(),
                  product(device, one, 1, std::span(x).subspan(size_t{row} * columns, columns)));

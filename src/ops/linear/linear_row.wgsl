@@ -17,6 +17,7 @@
 //#include gelu.wgsl
 //#include epilogue.wgsl
 //#include lane_sums.wgsl
+//#include row_outputs.wgsl
 //#include weight_pieces.wgsl
 //#include lane_order.wgsl
 
@@ -69,6 +70,10 @@ fn add(before: Sums, ahead: Ahead, rows: vec4<u32>, piece: u32, x_rows: vec4<u32
   return sum;
 }
 
+fn write(to: u32, value: f32) {
+  y[to] = value;
+}
+
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
         @builtin(num_workgroups) workgroups: vec3<u32>,
@@ -112,5 +117,6 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
     }
   }
 
-  write_outputs(of_x, first_row, local);
+  add_lanes(of_x, local);
+  write_outputs(first_row, local);
 }

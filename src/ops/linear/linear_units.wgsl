@@ -9,6 +9,7 @@
 //#include gelu.wgsl
 //#include epilogue.wgsl
 //#include lane_sums.wgsl
+//#include row_outputs.wgsl
 
 override EPILOGUE: u32;
 override M: u32;
@@ -111,6 +112,10 @@ fn add(before: Sums, ahead: Ahead, rows: vec4<u32>, wanted: u32, x_rows: vec4<u3
               fma(scale, part.row2, before.row2), fma(scale, part.row3, before.row3));
 }
 
+fn write(to: u32, value: f32) {
+  y[to] = value;
+}
+
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
         @builtin(num_workgroups) workgroups: vec3<u32>,
@@ -154,5 +159,6 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
     }
   }
 
-  write_outputs(of_x, first_row, local);
+  add_lanes(of_x, local);
+  write_outputs(first_row, local);
 }

@@ -17,7 +17,7 @@ Route rms_norm_route(const RmsNorm& op) {
 }
 
 Result<void> record(gpu::CommandList& commands, const RmsNorm& op) {
-  if (op.y_in_lanes && !has_lane_order(op.columns)) {
+  if (op.y_in_lanes && !has_units(op.columns)) {
     return fail(ErrorCode::internal, "rms_norm: {} columns have no lane order", op.columns);
   }
   const uint64_t elements = uint64_t{op.max_rows} * op.columns;

@@ -25,7 +25,7 @@ Result<void> record(gpu::CommandList& commands, const Slice& op) {
     return fail(ErrorCode::invalid_argument, "slice: columns {} to {} are outside rows of {}",
                 op.first_column, uint64_t{op.first_column} + op.columns, op.x_stride);
   }
-  if (op.y_in_lanes && (op.columns != op.x_stride || !has_lane_order(op.columns))) {
+  if (op.y_in_lanes && (op.columns != op.x_stride || !has_units(op.columns))) {
     return fail(ErrorCode::internal, "slice: {} of {} columns have no lane order", op.columns,
                 op.x_stride);
   }

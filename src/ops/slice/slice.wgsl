@@ -1,6 +1,6 @@
 // y[row][c] = x[row][FIRST + c] for all live rows, or y[0] from one row (slice.h).
 // Shapes: x [rows][X_STRIDE], y [rows][COLUMNS] or [1][COLUMNS]. One workgroup copies 256 columns of
-// one row. Y_IN_LANES: y is in lane order (op.h), FIRST == 0 and X_STRIDE == COLUMNS.
+// one row, whatever its format. Y_IN_LANES: y is in lane order (op.h), FIRST == 0 and X_STRIDE == COLUMNS.
 // Limits: any.
 
 //#include step.wgsl
@@ -20,8 +20,8 @@ const INVOCATIONS = 256u;
 override TILES = (COLUMNS + INVOCATIONS - 1u) / INVOCATIONS;
 
 @group(0) @binding(0) var<uniform> step: Step;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> x: array<u32>;
+@group(0) @binding(2) var<storage, read_write> y: array<u32>;
 
 @compute @workgroup_size(INVOCATIONS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
