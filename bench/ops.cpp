@@ -36,29 +36,36 @@ void succeed(const Result<void>& result) {
 }
 
 // How a matrix is cut: pieces of 8 columns, whole units of 32, or units of int8.
-enum class Kernel { pieces, units, int8 };
+enum class Kernel { pieces, units, int8_pieces, int8_units };
 struct Cut {
   Kernel kernel;
   uint32_t lanes;
   uint32_t ahead;
 
   const char* name() const {
-    return kernel == Kernel::pieces ? "pieces" : kernel == Kernel::units ? "units " : "int8  ";
+    constexpr const char* names[] = {"pieces", "units ", "pieces int8", "units  int8"};
+    return names[static_cast<int>(kernel)];
   }
-  uint32_t columns() const { return kernel == Kernel::pieces ? 8 : 32; }
+  bool is_int8() const { return kernel >= Kernel::int8_pieces; }
+  bool in_units() const { return kernel == Kernel::units || kernel == Kernel::int8_units; }
+  uint32_t columns() const { return in_units() ? 32 : 8; }
 };
 constexpr Cut cuts[] = {
-    {Kernel::pieces, 16, 4},  {Kernel::pieces, 32, 1},  {Kernel::pieces, 32, 3},
-    {Kernel::pieces, 64, 1},  {Kernel::pieces, 64, 3},  {Kernel::pieces, 128, 1},
-    {Kernel::pieces, 128, 2}, {Kernel::pieces, 128, 3}, {Kernel::pieces, 256, 1},
-    {Kernel::pieces, 256, 2}, {Kernel::pieces, 256, 3}, {Kernel::units, 8, 1},
-    {Kernel::units, 8, 2},    {Kernel::units, 8, 3},    {Kernel::units, 16, 1},
-    {Kernel::units, 16, 3},   {Kernel::units, 32, 1},   {Kernel::units, 64, 1},
-    {Kernel::units, 128, 1},  {Kernel::int8, 4, 1},     {Kernel::int8, 4, 2},
-    {Kernel::int8, 8, 1},     {Kernel::int8, 8, 2},     {Kernel::int8, 8, 3},
-    {Kernel::int8, 16, 1},    {Kernel::int8, 16, 2},    {Kernel::int8, 16, 3},
-    {Kernel::int8, 32, 1},    {Kernel::int8, 32, 2},    {Kernel::int8, 64, 1},
-    {Kernel::int8, 64, 2},    {Kernel::int8, 128, 1}};
+    {Kernel::pieces, 16, 4},       {Kernel::pieces, 32, 1},       {Kernel::pieces, 32, 3},
+    {Kernel::pieces, 64, 1},       {Kernel::pieces, 64, 3},       {Kernel::pieces, 128, 1},
+    {Kernel::pieces, 128, 2},      {Kernel::pieces, 128, 3},      {Kernel::pieces, 256, 1},
+    {Kernel::pieces, 256, 2},      {Kernel::pieces, 256, 3},      {Kernel::units, 8, 1},
+    {Kernel::units, 8, 2},         {Kernel::units, 8, 3},         {Kernel::units, 16, 1},
+    {Kernel::units, 16, 3},        {Kernel::units, 32, 1},        {Kernel::units, 64, 1},
+    {Kernel::units, 128, 1},       {Kernel::int8_pieces, 16, 2},  {Kernel::int8_pieces, 16, 4},
+    {Kernel::int8_pieces, 32, 2},  {Kernel::int8_pieces, 32, 3},  {Kernel::int8_pieces, 32, 4},
+    {Kernel::int8_pieces, 64, 1},  {Kernel::int8_pieces, 64, 2},  {Kernel::int8_pieces, 64, 3},
+    {Kernel::int8_pieces, 64, 4},  {Kernel::int8_pieces, 128, 1}, {Kernel::int8_pieces, 128, 2},
+    {Kernel::int8_pieces, 128, 3}, {Kernel::int8_pieces, 256, 1}, {Kernel::int8_pieces, 256, 2},
+    {Kernel::int8_pieces, 256, 3}, {Kernel::int8_units, 8, 1},    {Kernel::int8_units, 8, 2},
+    {Kernel::int8_units, 8, 3},    {Kernel::int8_units, 16, 1},   {Kernel::int8_units, 16, 2},
+    {Kernel::int8_units, 16, 3},   {Kernel::int8_units, 32, 1},   {Kernel::int8_units, 32, 2},
+    {Kernel::int8_units, 64, 1},   {Kernel::int8_units, 128, 1},  {Kernel::int8_units, 128, 3}};
 // Of many rows.
 constexpr ops::RowTile row_tiles[] = {{8, 8, 4, 1}, {8, 8, 4, 2}, {4, 8, 4, 1},
                                       {4, 8, 4, 2}, {4, 4, 4, 1}, {8, 8, 8, 1}};
@@ -154,24 +161,23 @@ class Bench {
     const gpu::View y = buffer(uint64_t{4} * m * rows);
     const gpu::View at = step(m, 0);
     for (uint32_t i = 0; i < copies; ++i) {
-      ops::Linear op{
-          .weights = {spec::WeightType::q4_0,
-                      rows,
-                      columns,
-                      {{0, rows, buffer(bytes), buffer(bytes / 8)}}},
-          .epilogue = epilogue,
-          .rows = m == 1 ? ops::RowRoute::one : ops::RowRoute::few,
-          .softcap = 30,
-          .few_rows = std::max(m, 2u),
-          .lanes = cut.lanes,
-          .ahead = cut.ahead,
-          .unit_rows = cut.kernel == Kernel::units ? 0 : UINT32_MAX,
-          .step = at,
-          .x = x,
-          .x_format = cut.kernel == Kernel::int8 ? ops::RowFormat::int8 : ops::RowFormat::lanes,
-          .times = times,
-          .y = y,
-          .max_rows = m};
+      ops::Linear op{.weights = {spec::WeightType::q4_0,
+                                 rows,
+                                 columns,
+                                 {{0, rows, buffer(bytes), buffer(bytes / 8)}}},
+                     .epilogue = epilogue,
+                     .rows = m == 1 ? ops::RowRoute::one : ops::RowRoute::few,
+                     .softcap = 30,
+                     .few_rows = std::max(m, 2u),
+                     .lanes = cut.lanes,
+                     .ahead = cut.ahead,
+                     .unit_rows = cut.in_units() ? 0 : UINT32_MAX,
+                     .step = at,
+                     .x = x,
+                     .x_format = cut.is_int8() ? ops::RowFormat::int8 : ops::RowFormat::lanes,
+                     .times = times,
+                     .y = y,
+                     .max_rows = m};
       succeed(ops::record(commands, op));
     }
     return time(commands, {.rows = m});

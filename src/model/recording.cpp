@@ -48,9 +48,9 @@ bool Recording::is_int8(const ops::Matrix& weights) const {
   return plan_.capacity.activations == ops::Activations::int8 && ops::takes_int8(weights.type);
 }
 
-ops::RowFormat Recording::normed_format(const RowSet& rows, const ops::Matrix& weights) const {
+ops::RowFormat Recording::row_format(const RowSet& rows, const ops::Matrix& weights) const {
   if (is_int8(weights)) return ops::RowFormat::int8;
-  return rows.linear != ops::RowRoute::many && ops::has_units(config_.hidden)
+  return rows.linear != ops::RowRoute::many && ops::has_units(weights.columns)
              ? ops::RowFormat::lanes
              : ops::RowFormat::columns;
 }
@@ -97,7 +97,7 @@ Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows,
                  .times = product.times,
                  .y = product.y,
                  .max_rows = rows.max_rows};
-  if (ops::writes_int8(op)) op.y_format = product.y_format;
+  if (ops::writes(op, product.y_format)) op.y_format = product.y_format;
   if (op.rows == ops::RowRoute::one) {
     TRY_ASSIGN(op.rows, single_row_(op));
   }
@@ -127,7 +127,7 @@ Result<void> Recording::add_norm(gpu::CommandList& commands, const RowSet& rows,
                                             .h = view(rows, "h"),
                                             .next_weight = next,
                                             .y = view(rows, "normed"),
-                                            .y_format = matrix ? normed_format(rows, *matrix)
+                                            .y_format = matrix ? row_format(rows, *matrix)
                                                                : ops::RowFormat::columns,
                                             .max_rows = rows.max_rows});
 }
@@ -142,7 +142,7 @@ Result<gpu::CommandList> Recording::inputs(const RowSet& rows, uint32_t layers) 
                                            .y = view(rows, "h"),
                                            .max_rows = rows.max_rows}));
   if (config_.per_layer_input > 0 && layers > 0) TRY(per_layer_inputs(commands, rows, layers));
-  const ops::RowFormat format = normed_format(rows, weights(0, "qkv"));
+  const ops::RowFormat format = row_format(rows, weights(0, "qkv"));
   TRY(ops::record(commands, ops::RmsNorm{.columns = config_.hidden,
                                          .epsilon = static_cast<float>(config_.rms_norm_epsilon),
                                          .step = step(rows),
@@ -206,7 +206,7 @@ Result<void> Recording::attention(gpu::CommandList& commands, const RowSet& rows
   TRY(linear(commands, rows,
              {.weights = qkv,
               .x = view(rows, "normed"),
-              .x_format = normed_format(rows, qkv),
+              .x_format = row_format(rows, qkv),
               .y = view(rows, "qkv")}));
   const bool split = rows.attention == ops::AttentionRoute::split;
   // In attention itself, which does not scale them.
@@ -269,12 +269,12 @@ Result<void> Recording::attention(gpu::CommandList& commands, const RowSet& rows
 Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer) {
   const ops::Matrix& gate_up = weights(layer, "gate_up");
   const ops::Matrix& down = weights(layer, "down");
-  const ops::RowFormat inside = is_int8(down) ? ops::RowFormat::int8 : ops::RowFormat::columns;
+  const ops::RowFormat inside = row_format(rows, down);
   TRY(linear(commands, rows,
              {.weights = gate_up,
               .epilogue = ops::Epilogue::gelu_pair,
               .x = view(rows, "normed"),
-              .x_format = normed_format(rows, gate_up),
+              .x_format = row_format(rows, gate_up),
               .y = view(rows, mlp_inside),
               .y_format = inside}));
   TRY(linear(commands, rows,
@@ -347,7 +347,7 @@ Result<gpu::CommandList> Recording::head(const RowSet& rows) {
              {.weights = table,
               .epilogue = config_.softcap ? ops::Epilogue::softcap : ops::Epilogue::none,
               .x = view(rows, "normed"),
-              .x_format = normed_format(rows, table),
+              .x_format = row_format(rows, table),
               .y = view(rows, "logits")}));
   return commands;
 }
@@ -355,7 +355,7 @@ Result<gpu::CommandList> Recording::head(const RowSet& rows) {
 Result<gpu::CommandList> Recording::last_row(const RowSet& from, const RowSet& to) {
   gpu::CommandList commands(device_);
   const uint32_t last_owning = config_.owning_layers() - 1;
-  const bool in_lanes = normed_format(to, next_matrix(last_owning)) == ops::RowFormat::lanes;
+  const bool in_lanes = row_format(to, next_matrix(last_owning)) == ops::RowFormat::lanes;
   for (std::string_view buffer : {"h", "normed"}) {
     TRY(ops::record(commands, ops::Slice{.x_stride = config_.hidden,
                                          .columns = config_.hidden,
@@ -415,7 +415,7 @@ Result<gpu::CommandList> Recording::next_token(const RowSet& rows, bool sampled)
                                   .step = step(rows),
                                   .timeline = sequence_.find("timeline")->second.view(),
                                   .x = view(rows, "normed"),
-                                  .x_format = normed_format(rows, weights_.matrix("embedding")),
+                                  .x_format = row_format(rows, weights_.matrix("embedding")),
                                   .y = sequence_.find("draft_input")->second.view(),
                                   .draft_steps = sequence_.find("draft_steps")->second.view(),
                                   .max_rows = rows.max_rows}));

@@ -47,8 +47,8 @@ class Recording {
 
   gpu::View view(const RowSet& rows, std::string_view buffer) const;
   gpu::View step(const RowSet& rows) const;
-  // How `normed` lies for a product with `weights`.
-  ops::RowFormat normed_format(const RowSet& rows, const ops::Matrix& weights) const;
+  // How rows lie that `weights` multiply: what norms and the MLP's inside are.
+  ops::RowFormat row_format(const RowSet& rows, const ops::Matrix& weights) const;
 
  private:
   Result<void> per_layer_inputs(gpu::CommandList& commands, const RowSet& rows, uint32_t layers);

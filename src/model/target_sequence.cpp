@@ -128,7 +128,7 @@ Result<void> TargetSequence::record_score(Recording& recording) {
   }
   stages_.back().results.push_back(
       {"final", recording.view(score_, "normed"),
-       recording.normed_format(score_, target_.weights().matrix("embedding"))});
+       recording.row_format(score_, target_.weights().matrix("embedding"))});
   TRY_ASSIGN(gpu::CommandList head, recording.head(score_));
   stages_.push_back({std::move(head), {}});
   score_logits_ = recording.view(score_, "logits");

@@ -1,7 +1,7 @@
 // How a workgroup writes the outputs of its weight rows, for kernels that include this, step.wgsl,
 // gelu.wgsl, epilogue.wgsl and lane_sums.wgsl: they declare
 //   override EPILOGUE, M, ROWS, LANES, WORKGROUP, Y_STRIDE and Y_OFFSET; step; and
-//   fn write(to: u32, value: f32), which writes element `to` of y.
+//   fn write(row: u32, column: u32, value: f32), which writes y[row + column].
 
 // Those of the weight rows from `first_row` on, after add_lanes.
 fn write_outputs(first_row: u32, local: u32) {
@@ -17,11 +17,12 @@ fn write_outputs(first_row: u32, local: u32) {
     let row = i % outputs * rows_per_output;
     let four = four_sums(m, row);
     let v = four[row % 4u];
-    let to = m * Y_STRIDE + Y_OFFSET + output;
+    let y_row = m * Y_STRIDE;
+    let column = Y_OFFSET + output;
     if (EPILOGUE == gelu_pair) {
-      write(to, gelu(v) * four[row % 4u + 1u]);
+      write(y_row, column, gelu(v) * four[row % 4u + 1u]);
     } else {
-      write(to, finish(v, to));
+      write(y_row, column, finish(v, y_row + column));
     }
   }
 }

@@ -511,20 +511,32 @@ TEST_P(MtpContexts, RoundsAreThoseOfTheReference) {
 INSTANTIATE_TEST_SUITE_P(Window, MtpContexts, ::testing::Values(127, 128, 129, 130, 131));
 INSTANTIATE_TEST_SUITE_P(Long, MtpContexts, ::testing::Values(512, 1024, 4096, 8189));
 
-// Plain rounds and rounds with drafts of the atlas, 512 tokens long, in bits.
-TEST(MtpAtlasLong, LogitsOf512TokensHaveTheBitsOfPlainRounds) {
-  const auto model =
-      make_atlas_mtp(Place::gpu_f16, {.context = 1024, .input_bound = 128, .drafts = 2});
+// Plain rounds and rounds with drafts of the atlas, after each of the first `prompts` traces.
+void expect_plain_bits(ops::Activations activations, size_t prompts, uint32_t tokens) {
+  const auto model = make_atlas_mtp(
+      Place::gpu_f16,
+      {.context = 1024, .input_bound = 128, .activations = activations, .drafts = 2});
   const auto plain = make_sequence(*model), drafted = make_sequence(*model);
   static const Golden golden("mtp");
-  for (const nlohmann::json& trace : golden.index().at("traces")) {
+  const nlohmann::json& traces = golden.index().at("traces");
+  for (size_t i = 0; i < std::min(prompts, traces.size()); ++i) {
     for (const auto& [what, sampling, biases] : {samplings[0], samplings[3]}) {
-      SCOPED_TRACE(trace.at("name").get<std::string>() + ", " + what);
-      const Ids prompt = trace.at("ids");
-      const model::Request request{.max_tokens = 512, .sampling = sampling, .biases = biases};
+      SCOPED_TRACE(traces[i].at("name").get<std::string>() + ", " + what);
+      const Ids prompt = traces[i].at("ids");
+      const model::Request request{.max_tokens = tokens, .sampling = sampling, .biases = biases};
       expect_same(run(*drafted, prompt, request, always), run(*plain, prompt, request, never));
     }
   }
+}
+
+TEST(MtpAtlas, Int8LogitsHaveTheBitsOfPlainRounds) {
+  expect_plain_bits(ops::Activations::int8, 1, 24);
+}
+TEST(MtpAtlasLong, LogitsOf512TokensHaveTheBitsOfPlainRounds) {
+  expect_plain_bits(ops::Activations::f32, SIZE_MAX, 512);
+}
+TEST(MtpAtlasLong, Int8LogitsOf512TokensHaveTheBitsOfPlainRounds) {
+  expect_plain_bits(ops::Activations::int8, SIZE_MAX, 512);
 }
 
 }  // namespace

@@ -219,14 +219,16 @@ TEST(Linear, TakesRowsOfInt8) {
   struct Int8Case {
     WeightType type;
     Epilogue epilogue;
-    uint32_t columns, lanes, ahead;
+    uint32_t columns, lanes, ahead, unit_rows = UINT32_MAX;
   };
   const Int8Case cases[] = {{WeightType::q4_0, Epilogue::none, 32, 1, 1},
                             {WeightType::q4_0, Epilogue::gelu_pair, 96, 2, 2},
                             {WeightType::q8_0, Epilogue::gelu_times, 256, 8, 1},
                             {WeightType::q4_0, Epilogue::softcap, 1536, 8, 3},
-                            {WeightType::q8_0, Epilogue::gelu_pair, 96, 2, 1}};
-  for (const auto& [type, epilogue, columns, lanes, ahead] : cases) {
+                            {WeightType::q4_0, Epilogue::none, 1536, 8, 3, 0},
+                            {WeightType::q4_0, Epilogue::gelu_pair, 96, 2, 1, 0},
+                            {WeightType::q8_0, Epilogue::gelu_pair, 96, 2, 1, 0}};
+  for (const auto& [type, epilogue, columns, lanes, ahead, unit_rows] : cases) {
     for (auto [route, live] : {std::pair{RowRoute::one, 1u},
                                {RowRoute::few, 3u},
                                {RowRoute::few, 0u},
@@ -241,7 +243,8 @@ TEST(Linear, TakesRowsOfInt8) {
                    .rows_per_part = columns == 256 ? 64u : 0u,
                    .lanes = lanes,
                    .ahead = ahead,
-                   .x_format = RowFormat::int8};
+                   .x_format = RowFormat::int8,
+                   .unit_rows = unit_rows};
       expect_product(c, random_data(c));
     }
   }

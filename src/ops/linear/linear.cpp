@@ -35,13 +35,12 @@ struct Tiling {
   uint32_t ahead = 1;
 };
 
-// Of `one` and `few`. linear_units.wgsl is faster where rows alone keep a large GPU busy.
-std::string_view row_kernel(const Linear& op) {
-  if (op.x_format == RowFormat::int8) return "linear_int8";
-  return op.x_format == RowFormat::lanes && op.weights.type == spec::WeightType::q4_0 &&
-                 op.weights.rows >= op.unit_rows
-             ? "linear_units"
-             : "linear_row";
+// Whether a lane of `one` and `few` takes whole units of 32 columns, which is faster where units
+// keep a large GPU busy.
+bool takes_units(const Linear& op) {
+  const bool can = op.x_format == RowFormat::int8 ||
+                   (op.x_format == RowFormat::lanes && op.weights.type == spec::WeightType::q4_0);
+  return can && (op.weights.rows >= op.unit_rows || op.weights.columns >= op.unit_columns);
 }
 
 // As many lanes as a large GPU runs at once, but no more than have pieces.
@@ -58,27 +57,28 @@ uint32_t piece_lanes(uint64_t groups, uint32_t pieces) {
 
 // Measured on an H200 (docs/operators.md).
 Tiling tiling(const Linear& op, const gpu::AdapterInfo& adapter) {
-  const bool units = row_kernel(op) != "linear_row";
+  const bool units = takes_units(op);
   const bool very_many_rows = op.weights.rows >= 1 << 16;
+  const bool many_columns = op.weights.columns >= op.unit_columns;
+  const uint32_t most_unit_lanes = very_many_rows ? 8 : many_columns ? 128 : 16;
   const uint32_t most_ahead = !units ? 4 : very_many_rows ? 2 : 1;
   const auto pieces = static_cast<uint32_t>(div_up(op.weights.columns, units ? 32 : 8));
   Tiling tiling;
   // A software adapter runs one invocation after another: more lanes only cost.
   if (!adapter.software) {
-    tiling.lanes = units ? std::min(std::bit_floor(pieces), very_many_rows ? 8u : 16u)
+    tiling.lanes = units ? std::min(std::bit_floor(pieces), most_unit_lanes)
                          : piece_lanes(div_up(op.weights.rows, rows_per_lane), pieces);
   }
   if (op.lanes != 0) tiling.lanes = op.lanes;
+  // As int8, whole units of outputs, of which an invocation has a quad at most.
+  const bool y_int8 = op.y_format == RowFormat::int8;
+  if (y_int8) tiling.lanes = std::clamp(tiling.lanes, 2u, 16u);
   const uint32_t turns = (pieces + tiling.lanes - 1) / tiling.lanes;
   tiling.ahead = std::min(turns, most_ahead);
   while (turns % tiling.ahead != 0) --tiling.ahead;
   if (op.ahead != 0) tiling.ahead = op.ahead;
   tiling.workgroup = op.workgroup != 0 ? op.workgroup : std::max(64u, tiling.lanes);
-  if (op.y_format == RowFormat::int8) {
-    // Whole units of outputs, of which an invocation has a quad at most.
-    tiling.lanes = std::clamp(tiling.lanes, 2u, 16u);
-    tiling.workgroup = std::max(tiling.workgroup, 16 * tiling.lanes);
-  }
+  if (y_int8) tiling.workgroup = std::max(tiling.workgroup, 16 * tiling.lanes);
   return tiling;
 }
 
@@ -121,8 +121,7 @@ Result<void> check(const Linear& op) {
     return fail(ErrorCode::internal, "linear: x of {} columns has no units", weights.columns);
   }
   if ((op.x_format == RowFormat::lanes && op.rows == RowRoute::many) ||
-      (op.x_format == RowFormat::int8 && !takes_int8(weights.type)) ||
-      (op.y_format != RowFormat::columns && (op.y_format != RowFormat::int8 || !writes_int8(op)))) {
+      (op.x_format == RowFormat::int8 && !takes_int8(weights.type)) || !writes(op, op.y_format)) {
     return fail(ErrorCode::internal, "linear: no kernel for x or y in this format");
   }
   if (op.few_rows < 2 || op.few_rows > 4) {
@@ -155,10 +154,10 @@ Result<void> check(const Linear& op) {
   return {};
 }
 
-// Outputs are bound from here on: where the part begins, as near as bindings may; as int8 they lie
-// elsewhere.
+// Outputs are bound from here on: where the part begins, as near as bindings may; but column by
+// column they lie elsewhere.
 uint64_t first_output(const Linear& op, const MatrixPart& part) {
-  if (op.y_format == RowFormat::int8) return 0;
+  if (op.y_format != RowFormat::columns) return 0;
   return part.first_row / rows_per_output(op.epilogue) / aligned_floats * aligned_floats;
 }
 
@@ -197,9 +196,10 @@ bool takes_int8(spec::WeightType weights) {
   return weights == spec::WeightType::q4_0 || weights == spec::WeightType::q8_0;
 }
 
-bool writes_int8(const Linear& op) {
+bool writes(const Linear& op, RowFormat format) {
+  if (format == RowFormat::columns) return true;
   return op.epilogue == Epilogue::gelu_pair && op.rows != RowRoute::many &&
-         op.x_format == RowFormat::int8 && op.weights.rows / 2 % spec::block_columns == 0;
+         (op.x_format == RowFormat::int8) == (format == RowFormat::int8) && has_units(outputs(op));
 }
 
 Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterInfo& adapter) {
@@ -232,12 +232,18 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
                                      {"LANES", double(lanes)},
                                      {"WORKGROUP", double(workgroup)},
                                      {"AHEAD", double(ahead)}});
-  const std::string_view kernel = row_kernel(op);
-  if (kernel != "linear_units") constants.push_back(type);
-  if (kernel == "linear_row") {
-    constants.push_back({"X_IN_LANES", op.x_format == RowFormat::lanes ? 1.0 : 0.0});
-  } else if (kernel == "linear_int8") {
-    constants.push_back({"Y_INT8", op.y_format == RowFormat::int8 ? 1.0 : 0.0});
+  std::string_view kernel = takes_units(op) ? "linear_units" : "linear_row";
+  if (op.x_format == RowFormat::int8) {
+    kernel = "linear_int8";
+    constants.insert(constants.end(), {type,
+                                       {"WORDS", takes_units(op) ? 4.0 : 1.0},
+                                       {"Y_INT8", op.y_format == RowFormat::int8 ? 1.0 : 0.0}});
+  } else {
+    constants.push_back({"Y_IN_LANES", op.y_format == RowFormat::lanes ? 1.0 : 0.0});
+    if (!takes_units(op)) {
+      constants.insert(constants.end(),
+                       {type, {"X_IN_LANES", op.x_format == RowFormat::lanes ? 1.0 : 0.0}});
+    }
   }
   return {kernel,
           std::move(constants),

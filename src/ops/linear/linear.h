@@ -43,16 +43,18 @@ struct Linear {
   uint32_t lanes = 0;      // that share a weight row in `one` and `few`, and
   uint32_t workgroup = 0;  // invocations: powers of two up to 256, and
   uint32_t ahead = 0;  // how many pieces they read ahead, up to 4; 0: as suits shape and adapter
-  uint32_t unit_rows = 16384;  // q4_0 matrices of so many rows and more, whose x is in lane order,
-                               // take whole units of 32 columns at a time
-  RowTile tile;                // of `many`; 0 lines: as suits the shape
+  // Matrices of so many rows, or columns, and more take whole units of 32 columns at a time: q4_0
+  // where x is in lane order, or where it is int8.
+  uint32_t unit_rows = 12288;
+  uint32_t unit_columns = 12288;
+  RowTile tile;  // of `many`; 0 lines: as suits the shape
   gpu::View step;
   gpu::View x;  // [max_rows][weights.columns]
   // `lanes` for `one` and `few` only, `int8` for q4_0 and q8_0.
   RowFormat x_format = RowFormat::columns;
   gpu::View times;  // gelu_times: [max_rows][weights.rows]
   gpu::View y;      // [max_rows][outputs], outputs = weights.rows, or half of it for gelu_pair
-  RowFormat y_format = RowFormat::columns;  // or int8: see `writes_int8`
+  RowFormat y_format = RowFormat::columns;  // or what `writes` allows
   uint32_t max_rows = 0;
 };
 
@@ -60,8 +62,9 @@ struct Linear {
 uint32_t outputs(const Linear& op);
 // Whether x can be int8.
 bool takes_int8(spec::WeightType weights);
-// Whether y can be int8: of gelu_pair by `one` and `few`, where x is.
-bool writes_int8(const Linear& op);
+// Whether y can be in this format: of whole units, by `one` and `few` with gelu_pair, int8 where x
+// is int8 and lanes where it is not.
+bool writes(const Linear& op, RowFormat format);
 
 Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterInfo& adapter);
 Result<void> record(gpu::CommandList& commands, const Linear& op);

@@ -2,7 +2,8 @@
 // linear_row.wgsl, but x lies in lane order (op.h), and a lane takes whole units of 32 columns of
 // four weight rows, so that it reads their scales once.
 //   weights, scales  planes of [ROWS, COLUMNS] (spec/layout.h)
-//   x [rows][COLUMNS], times and y [rows][Y_STRIDE], from element Y_OFFSET on
+//   x [rows][COLUMNS], times and y [rows][Y_STRIDE], from element Y_OFFSET on, with Y_IN_LANES in
+//   lane order
 // Limits: as linear_row.wgsl, COLUMNS % 32 == 0.
 
 //#include step.wgsl
@@ -10,6 +11,7 @@
 //#include epilogue.wgsl
 //#include lane_sums.wgsl
 //#include row_outputs.wgsl
+//#include lane_order.wgsl
 
 override EPILOGUE: u32;
 override M: u32;
@@ -20,6 +22,7 @@ override AHEAD: u32;
 override WORKGROUP: u32;
 override Y_STRIDE: u32;
 override Y_OFFSET: u32;
+override Y_IN_LANES: bool;
 override SOFTCAP: f32;
 
 @group(0) @binding(0) var<uniform> step: Step;
@@ -112,8 +115,9 @@ fn add(before: Sums, ahead: Ahead, rows: vec4<u32>, wanted: u32, x_rows: vec4<u3
               fma(scale, part.row2, before.row2), fma(scale, part.row3, before.row3));
 }
 
-fn write(to: u32, value: f32) {
-  y[to] = value;
+fn write(row: u32, column: u32, value: f32) {
+  let place = 4u * lane_order(column / 4u, Y_STRIDE) + column % 4u;
+  y[row + select(column, place, Y_IN_LANES)] = value;
 }
 
 @compute @workgroup_size(WORKGROUP)

@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kernel = "per_layer_gate";
 constexpr uint32_t invocations = 64;
 constexpr uint32_t rows_per_lane = 4;
+constexpr uint32_t pieces_ahead = 3;
 
 Result<void> check(const PerLayerGate& op) {
   const uint64_t rows = op.max_rows;
@@ -36,7 +37,8 @@ uint32_t lanes_for(const PerLayerGate& op, const gpu::AdapterInfo& adapter) {
   if (op.lanes != 0) return op.lanes;
   // A software adapter runs one invocation after another: more lanes only cost.
   if (adapter.software) return 1;
-  return std::min(std::bit_ceil((op.weights.columns / 8 + 2) / 3), invocations);
+  return std::min(std::bit_ceil((op.weights.columns / 8 + pieces_ahead - 1) / pieces_ahead),
+                  invocations);
 }
 
 }  // namespace
@@ -54,6 +56,7 @@ Route per_layer_gate_route(const PerLayerGate& op, const gpu::AdapterInfo& adapt
            {"ROWS", double(width)},
            {"COLUMNS", double(hidden)},
            {"LANES", double(lanes)},
+           {"AHEAD", double(std::min(pieces_ahead, (hidden / 8 + lanes - 1) / lanes))},
            {"EPSILON", op.epsilon}},
           {.groups = (width + rows_per_group - 1) / rows_per_group, .rows_per_group = 1},
           // The matrix and the norm's weight; h, delta, times and y.
