@@ -72,7 +72,7 @@ class OnGpu {
 
   OnGpu(AttentionRoute route, const Shape& shape, const Cache& cache, uint32_t positions,
         uint32_t lag = 0, std::optional<QueryRope> rope = {},
-        RowFormat y_format = RowFormat::columns)
+        RowFormat y_format = RowFormat::columns, uint32_t queries = 1)
       : positions_(positions),
         row_size_(shape.row_size()),
         keys_(upload_plane(shape.type, cache.keys)),
@@ -88,6 +88,7 @@ class OnGpu {
                     .lag = lag,
                     .positions = positions,
                     .route = route,
+                    .queries = queries,
                     .step = step_.view(),
                     .q = q_.view(),
                     .rope = rope,
@@ -185,6 +186,23 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{4, 1, 64, 65, 80, f32}, {127}, 2, "a window that touches the most splits"},
         Case{{4, 1, 64, 128, 160, f16}, {300}, 0, "a stopped step writes nothing"},
         Case{{4, 1, 64, 0, 160, f16}, {100}, 0, "a stopped step, full"}));
+
+TEST(Attention, AWorkgroupMayTakeSeveralHeads) {
+  constexpr uint32_t position = 100, rows = 3, end = position + rows;
+  for (uint32_t window : {0u, 40u}) {
+    const Shape shape = {8, 2, 64, window, 120, f16};
+    Cache cache = make_cache(shape, shape.begin(position), end);
+    const auto q = test::random_floats(rows * shape.row_size(), 7);
+    std::vector<float> expected(q.size());
+    attention_reference(shape.heads, shape.kv_heads, shape.head_dim, window, position, rows, q,
+                        {shape.type, shape.slots, cache.keys, cache.values}, expected);
+    for (uint32_t queries : {2u, 4u}) {
+      OnGpu on_gpu(AttentionRoute::split, shape, cache, end, 0, {}, RowFormat::columns, queries);
+      EXPECT_TRUE(test::close(on_gpu(position, q), expected, 5e-6))
+          << queries << " heads, window " << window;
+    }
+  }
+}
 
 // All queries are zero, so y is the mean of the values that the row sees.
 TEST(Attention, TheWindowIsInclusive) {
@@ -303,6 +321,7 @@ TEST(Attention, SlidingLayersNeedTheSameWorkgroupsAtEveryPosition) {
   EXPECT_EQ(attention_routes(op)[0].grid.positions_per_group, 0u);
   EXPECT_EQ(attention_routes(op)[1].grid.groups, 8u * 4);  // four parts of a head
   op.window = 0;
+  EXPECT_EQ(attention_routes(op)[0].grid.groups, 8u);
   op.queries = 2;
   op.tile = 64;
   EXPECT_EQ(attention_routes(op)[0].grid.groups, 4u);
@@ -404,6 +423,8 @@ TEST(Attention, RefusesShapesItsKernelsAreNotBuiltFor) {
   bad = good, bad.y = {};
   EXPECT_FALSE(record(commands, bad));
   bad = good, bad.tile = 16;
+  EXPECT_FALSE(record(commands, bad));
+  bad = good, bad.queries = 0;
   EXPECT_FALSE(record(commands, bad));
   bad = good, bad.queries = 4;  // of two KV heads
   EXPECT_FALSE(record(commands, bad));

@@ -12,22 +12,18 @@ namespace {
 constexpr uint32_t invocations = 256;   // of a workgroup
 constexpr uint32_t whole_queries = 32;  // of one of the route `whole`
 
-// The most heads up to `most` that share a KV head evenly.
-uint32_t heads_together(const Attention& op, uint32_t most) {
+// Of the route `whole`: the most heads that share a KV head evenly.
+uint32_t heads_together(const Attention& op) {
   const uint32_t group = op.heads / op.kv_heads;
-  uint32_t queries = std::min(group, most);
-  while (group % queries != 0) --queries;
-  return queries;
+  uint32_t heads = std::min(group, whole_queries);
+  while (group % heads != 0) --heads;
+  return heads;
 }
 
 // Of a split: measured on an H200 (docs/operators.md).
 uint32_t tile(const Attention& op) {
   if (op.tile != 0) return op.tile;
   return op.window == 0 ? 64 : 32;
-}
-uint32_t queries(const Attention& op) {
-  if (op.queries != 0) return op.queries;
-  return op.window == 0 ? heads_together(op, 2) : 1;
 }
 
 // The most tiles of keys that one row sees.
@@ -98,12 +94,12 @@ Result<void> check(const Attention& op) {
     return fail(ErrorCode::internal, "attention: heads of {} cannot be written in this format",
                 op.head_dim);
   }
-  if ((tile(op) != 32 && tile(op) != 64) || queries(op) > 4 ||
-      op.heads / op.kv_heads % queries(op) != 0) {
+  if ((tile(op) != 32 && tile(op) != 64) || op.queries == 0 || op.queries > 4 ||
+      op.heads / op.kv_heads % op.queries != 0) {
     return fail(
         ErrorCode::internal,
         "attention: a split has 32 or 64 keys and up to 4 heads of a KV head, not {} and {}",
-        tile(op), queries(op));
+        tile(op), op.queries);
   }
   if (op.route == AttentionRoute::whole) return {};
   TRY(gpu::check_indexable(attention_partials_bytes(op) / sizeof(float)));
@@ -136,7 +132,7 @@ std::vector<Route> attention_routes(const Attention& op) {
   const gpu::Constant slots{"SLOTS", double(op.kv.slots)};
   const gpu::Constant kv_f16{"KV_F16", op.kv.type == KvType::f16 ? 1.0 : 0.0};
   if (op.route == AttentionRoute::whole) {
-    const uint32_t heads = heads_together(op, whole_queries);
+    const uint32_t heads = heads_together(op);
     const uint32_t groups = std::bit_floor(std::min(8u, 2 * invocations / op.head_dim));
     return {{"attention",
              with({kv_heads,
@@ -152,7 +148,7 @@ std::vector<Route> attention_routes(const Attention& op) {
   const gpu::Constant epsilon{"EPSILON", op.rope ? op.rope->epsilon : 0.0};
   const gpu::Constant splits{"SPLITS", double(max_splits(op))}, keys{"TILE", double(tile(op))};
   const uint32_t parts = combine_parts(op);
-  gpu::Grid grid = {.groups = op.heads / queries(op), .rows_per_group = 1};
+  gpu::Grid grid = {.groups = op.heads / op.queries, .rows_per_group = 1};
   if (op.window == 0) grid.positions_per_group = tile(op);
   if (op.window != 0) grid.groups *= max_splits(op);
   return {{"attention_split",
@@ -161,7 +157,7 @@ std::vector<Route> attention_routes(const Attention& op) {
                  kv_f16,
                  splits,
                  keys,
-                 {"QUERIES", double(queries(op))},
+                 {"QUERIES", double(op.queries)},
                  rope,
                  rotated,
                  epsilon}),

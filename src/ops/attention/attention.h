@@ -31,7 +31,7 @@ struct Attention {
   uint32_t lag = 0;        // no row's position is below it
   uint32_t positions = 0;  // the context: no row's position reaches it
   AttentionRoute route = AttentionRoute::split;
-  uint32_t queries = 0;  // of the route split: heads that a workgroup takes, up to 4, and
+  uint32_t queries = 1;  // of the route split: heads that a workgroup takes, up to 4, and
   uint32_t tile = 0;     // its keys, 32 or 64; 0: as suits the shape
   gpu::View step;
   gpu::View q;                    // [max_rows][heads][head_dim]
