@@ -1,14 +1,14 @@
-// The sum over a row of what 256 invocations have of it, in two steps of 16, for kernels that include
-// this. In f32, in an order of its own alone. 1 KiB of workgroup memory.
+// The sums over a row of what 256 invocations have of it, in two steps of 16, for kernels that include
+// this. In f32, in an order of its own alone. 2 KiB of workgroup memory.
 
 const invocations = 256u;
 
-var<workgroup> sums: array<f32, invocations>;
-var<workgroup> sums_of_16: array<f32, 16>;
+var<workgroup> sums: array<vec2<f32>, invocations>;
+var<workgroup> sums_of_16: array<vec2<f32>, 16>;
 
 // Called by all invocations together, any number of times.
-fn row_sum(value: f32, local: u32) -> f32 {
-  sums[local] = value;
+fn row_sums(values: vec2<f32>, local: u32) -> vec2<f32> {
+  sums[local] = values;
   workgroupBarrier();
   if (local < 16u) {
     var sum = sums[local];
@@ -23,4 +23,8 @@ fn row_sum(value: f32, local: u32) -> f32 {
     sum += sums_of_16[i];
   }
   return sum;
+}
+
+fn row_sum(value: f32, local: u32) -> f32 {
+  return row_sums(vec2<f32>(value, 0.0), local).x;
 }

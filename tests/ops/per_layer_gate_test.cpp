@@ -129,7 +129,7 @@ TEST(PerLayerGate, RefusesWhatItsKernelCannotCompute) {
       {"y is too small", [](PerLayerGate& op) { op.y.bytes -= 4; }},
       {"no whole blocks", [](PerLayerGate& op) { op.weights.columns = 48; }},
       {"lanes that do not halve", [](PerLayerGate& op) { op.lanes = 12; }},
-      {"too many lanes", [](PerLayerGate& op) { op.lanes = 128; }},
+      {"too many lanes", [](PerLayerGate& op) { op.lanes = 512; }},
       {"two parts", [](PerLayerGate& op) { op.weights.parts.push_back(op.weights.parts[0]); }}};
   for (const auto& [why, spoil] : refusals) {
     Bound bound = bind(good, random_data(good));

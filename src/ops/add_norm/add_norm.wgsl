@@ -41,9 +41,12 @@ const most_units = 256u;
 override QUADS = COLUMNS / 4u;
 override KEPT = (QUADS + invocations - 1u) / invocations;
 
-fn norm_scale(squares: vec4<f32>, local: u32) -> f32 {
-  let sum = row_sum((squares.x + squares.y) + (squares.z + squares.w), local);
-  return inverseSqrt(sum / f32(COLUMNS) + EPSILON);
+fn total(squares: vec4<f32>) -> f32 {
+  return (squares.x + squares.y) + (squares.z + squares.w);
+}
+
+fn norm_scale(sum_of_squares: f32) -> f32 {
+  return inverseSqrt(sum_of_squares / f32(COLUMNS) + EPSILON);
 }
 
 @compute @workgroup_size(invocations)
@@ -86,9 +89,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   if (SCALED) {
     factor = scalar[0];
   }
-  let scale = norm_scale(squares, local);
+  let totals = row_sums(vec2<f32>(total(squares), total(earlier_squares)), local);
+  let scale = norm_scale(totals.x);
   if (EARLIER) {
-    let earlier_scale = norm_scale(earlier_squares, local);
+    let earlier_scale = norm_scale(totals.y);
     for (var k = 0u; k < KEPT; k++) {
       before[k] = fma(branches[k], vec4<f32>(earlier_scale), before[k]);
     }
@@ -106,7 +110,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   if (!NEXT) {
     return;
   }
-  let next_scale = norm_scale(squares, local);
+  let next_scale = norm_scale(row_sum(total(squares), local));
   for (var k = 0u; k < KEPT; k++) {
     let quad = k * invocations + local;
     values[k] = values[k] * next_scale * next_weights[k];

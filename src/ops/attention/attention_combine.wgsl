@@ -46,19 +46,19 @@ fn weight_of(split: u32, count: u32) -> f32 {
 }
 
 fn row_max(value: f32, local: u32) -> f32 {
-  sums[local] = value;
+  sums[local].x = value;
   workgroupBarrier();
   if (local < 16u) {
-    var largest = sums[local];
+    var largest = sums[local].x;
     for (var i = 1u; i < 16u; i++) {
-      largest = max(largest, sums[16u * i + local]);
+      largest = max(largest, sums[16u * i + local].x);
     }
-    sums_of_16[local] = largest;
+    sums_of_16[local].x = largest;
   }
   workgroupBarrier();
-  var largest = sums_of_16[0];
+  var largest = sums_of_16[0].x;
   for (var i = 1u; i < 16u; i++) {
-    largest = max(largest, sums_of_16[i]);
+    largest = max(largest, sums_of_16[i].x);
   }
   return largest;
 }

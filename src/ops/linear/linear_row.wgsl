@@ -53,24 +53,12 @@ fn product(w: Piece, row: u32, quads: vec2<u32>) -> vec4<f32> {
   return piece_product(w, x[row + quads.x], second_quad(row, quads.y));
 }
 
-// What is read of a piece ahead of its use: of the weights, and of the first row of x.
-struct Taken {
-  weights: Ahead,
-  low: vec4<f32>,
-  high: vec4<f32>,
-}
-
-fn take(rows: vec4<u32>, piece: u32) -> Taken {
-  let quads = piece_quads(piece);
-  return Taken(read_ahead(rows, piece), x[quads.x], second_quad(0u, quads.y));
-}
-
-fn add(before: Sums, taken: Taken, rows: vec4<u32>, piece: u32, x_rows: vec4<u32>) -> Sums {
-  let w = piece_weights(taken.weights, rows, piece);
-  let scale = piece_scale(taken.weights, rows, piece);
+fn add(before: Sums, ahead: Ahead, rows: vec4<u32>, piece: u32, x_rows: vec4<u32>) -> Sums {
+  let w = piece_weights(ahead, rows, piece);
+  let scale = piece_scale(ahead, rows, piece);
   let quads = piece_quads(piece);
   var sum = before;
-  sum.row0 = fma(scale, piece_product(w, taken.low, taken.high), sum.row0);
+  sum.row0 = fma(scale, product(w, x_rows.x, quads), sum.row0);
   if (M > 1u) {
     sum.row1 = fma(scale, product(w, x_rows.y, quads), sum.row1);
   }
@@ -106,28 +94,28 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
   var of_x = Sums();
   for (var turn = 0u; turn < PIECES; turn += LANES * AHEAD) {
     let first = turn + lane;
-    let taken0 = take(rows, first);
-    var taken1: Taken;
-    var taken2: Taken;
-    var taken3: Taken;
+    let ahead0 = read_ahead(rows, first);
+    var ahead1: Ahead;
+    var ahead2: Ahead;
+    var ahead3: Ahead;
     if (AHEAD > 1u) {
-      taken1 = take(rows, first + LANES);
+      ahead1 = read_ahead(rows, first + LANES);
     }
     if (AHEAD > 2u) {
-      taken2 = take(rows, first + 2u * LANES);
+      ahead2 = read_ahead(rows, first + 2u * LANES);
     }
     if (AHEAD > 3u) {
-      taken3 = take(rows, first + 3u * LANES);
+      ahead3 = read_ahead(rows, first + 3u * LANES);
     }
-    of_x = add(of_x, taken0, rows, first, x_rows);
+    of_x = add(of_x, ahead0, rows, first, x_rows);
     if (AHEAD > 1u) {
-      of_x = add(of_x, taken1, rows, first + LANES, x_rows);
+      of_x = add(of_x, ahead1, rows, first + LANES, x_rows);
     }
     if (AHEAD > 2u) {
-      of_x = add(of_x, taken2, rows, first + 2u * LANES, x_rows);
+      of_x = add(of_x, ahead2, rows, first + 2u * LANES, x_rows);
     }
     if (AHEAD > 3u) {
-      of_x = add(of_x, taken3, rows, first + 3u * LANES, x_rows);
+      of_x = add(of_x, ahead3, rows, first + 3u * LANES, x_rows);
     }
   }
 

@@ -11,18 +11,17 @@ namespace tandem::ops {
 namespace {
 
 constexpr std::string_view kernel = "per_layer_gate";
-constexpr uint32_t invocations = 64;
+constexpr uint32_t most_lanes = 256;
 constexpr uint32_t rows_per_lane = 4;
-constexpr uint32_t pieces_ahead = 3;
 
 Result<void> check(const PerLayerGate& op) {
   const uint64_t rows = op.max_rows;
   const uint64_t hidden_bytes = uint64_t{op.weights.columns} * sizeof(float);
   const uint64_t width_bytes = uint64_t{op.weights.rows} * sizeof(float);
   TRY(check_one_part(kernel, op.weights));
-  if (op.lanes > invocations || (op.lanes & (op.lanes - 1)) != 0) {
+  if (op.lanes > most_lanes || (op.lanes & (op.lanes - 1)) != 0) {
     return fail(ErrorCode::internal, "{}: {} lanes are no power of two up to {}", kernel, op.lanes,
-                invocations);
+                most_lanes);
   }
   TRY(gpu::check_indexable(rows * op.weights.columns));
   TRY(gpu::check_indexable(rows * op.weights.rows));
@@ -37,8 +36,7 @@ uint32_t lanes_for(const PerLayerGate& op, const gpu::AdapterInfo& adapter) {
   if (op.lanes != 0) return op.lanes;
   // A software adapter runs one invocation after another: more lanes only cost.
   if (adapter.software) return 1;
-  return std::min(std::bit_ceil((op.weights.columns / 8 + pieces_ahead - 1) / pieces_ahead),
-                  invocations);
+  return std::min(std::bit_ceil(op.weights.columns / 8), most_lanes);
 }
 
 }  // namespace
@@ -50,13 +48,14 @@ bool takes_per_layer_gate(const Matrix& weights) {
 Route per_layer_gate_route(const PerLayerGate& op, const gpu::AdapterInfo& adapter) {
   const auto& [type, width, hidden, parts] = op.weights;
   const uint32_t lanes = lanes_for(op, adapter);
-  const uint32_t rows_per_group = rows_per_lane * invocations / lanes;
+  const uint32_t workgroup = std::max(64u, lanes);
+  const uint32_t rows_per_group = rows_per_lane * workgroup / lanes;
   return {kernel,
           {{"TYPE", double(type)},
            {"ROWS", double(width)},
            {"COLUMNS", double(hidden)},
            {"LANES", double(lanes)},
-           {"AHEAD", double(std::min(pieces_ahead, (hidden / 8 + lanes - 1) / lanes))},
+           {"WORKGROUP", double(workgroup)},
            {"EPSILON", op.epsilon}},
           {.groups = (width + rows_per_group - 1) / rows_per_group, .rows_per_group = 1},
           // The matrix and the norm's weight; h, delta, times and y.

@@ -3,10 +3,10 @@
 //   y[row][o] = gelu((W h[row])[o] + s (W (delta[row] * weight))[o]) * times[row][o]
 //   weights, scales  planes of W [ROWS, COLUMNS] (spec/layout.h); f16, f32: scales is not used
 //   h and delta [rows][COLUMNS], weight [COLUMNS], times and y [rows][ROWS]
-// LANES invocations take the pieces of four weight rows in turn, AHEAD of them read before the first
-// is used; a tree in workgroup memory adds up their products and the squares of delta. One workgroup computes 256 / LANES weight rows for one
-// row.
-// Limits: LANES a power of two up to 64; AHEAD <= 3; COLUMNS % 32 == 0.
+// LANES invocations take the pieces of four weight rows in turn; a tree in workgroup memory adds up
+// their products and the squares of delta. One workgroup computes 4 WORKGROUP / LANES weight rows
+// for one row.
+// Limits: LANES and WORKGROUP are powers of two, LANES <= WORKGROUP, 64 <= WORKGROUP <= 256; COLUMNS % 32 == 0.
 
 //#include step.wgsl
 //#include gelu.wgsl
@@ -17,12 +17,11 @@ override TYPE: u32;
 override ROWS: u32;
 override COLUMNS: u32;
 override LANES: u32;
-override AHEAD: u32;
+override WORKGROUP: u32;
 override EPSILON: f32;
 
+override AHEAD = 1u;
 const X_IN_LANES = false;
-
-const invocations = 64u;
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> weights: array<u32>;
@@ -34,50 +33,15 @@ const invocations = 64u;
 @group(0) @binding(7) var<storage, read_write> y: array<f32>;
 
 // Of the lanes: the products with h, those with the weighted delta, and delta's squares.
-var<workgroup> h_sums: array<vec4<f32>, invocations>;
-var<workgroup> delta_sums: array<vec4<f32>, invocations>;
-var<workgroup> squares: array<f32, invocations>;
+var<workgroup> h_sums: array<vec4<f32>, WORKGROUP>;
+var<workgroup> delta_sums: array<vec4<f32>, WORKGROUP>;
+var<workgroup> squares: array<f32, WORKGROUP>;
 
-// What is read of a piece: of the weights, and the two quads of each row.
-struct Taken {
-  weights: Ahead,
-  h: array<vec4<f32>, 2>,
-  delta: array<vec4<f32>, 2>,
-  norm: array<vec4<f32>, 2>,
-}
-
-struct LaneSums {
-  h: vec4<f32>,
-  delta: vec4<f32>,
-  squares: vec4<f32>,
-}
-
-fn take(rows: vec4<u32>, base: u32, piece: u32) -> Taken {
-  let quads = piece_quads(piece);
-  return Taken(read_ahead(rows, piece), array(h[base + quads.x], h[base + quads.y]),
-               array(delta[base + quads.x], delta[base + quads.y]),
-               array(weight[quads.x], weight[quads.y]));
-}
-
-fn add(before: LaneSums, taken: Taken, rows: vec4<u32>, piece: u32) -> LaneSums {
-  let w = piece_weights(taken.weights, rows, piece);
-  let scale = piece_scale(taken.weights, rows, piece);
-  let a = taken.delta[0];
-  let b = taken.delta[1];
-  var sum = before;
-  sum.h = fma(scale, piece_product(w, taken.h[0], taken.h[1]), sum.h);
-  sum.delta = fma(scale, piece_product(w, a * taken.norm[0], b * taken.norm[1]), sum.delta);
-  if (piece < PIECES) {
-    sum.squares = fma(a, a, fma(b, b, sum.squares));
-  }
-  return sum;
-}
-
-@compute @workgroup_size(invocations)
+@compute @workgroup_size(WORKGROUP)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
         @builtin(num_workgroups) workgroups: vec3<u32>,
         @builtin(local_invocation_index) local: u32) {
-  let rows_per_group = 4u * invocations / LANES;
+  let rows_per_group = 4u * WORKGROUP / LANES;
   let groups = (ROWS + rows_per_group - 1u) / rows_per_group;
   let index = workgroup.x + workgroup.y * workgroups.x;
   let row = index / groups;
@@ -93,51 +57,54 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
   // Read before the sums are there.
   var factors = array<f32, 4>();
   for (var k = 0u; k < 4u; k++) {
-    let output = local + k * invocations;
+    let output = local + k * WORKGROUP;
     if (output < rows_per_group && first_row + output < ROWS) {
       factors[k] = times[row * ROWS + first_row + output];
     }
   }
 
-  var sum = LaneSums();
-  for (var turn = 0u; turn < PIECES; turn += LANES * AHEAD) {
+  var h_sum = vec4<f32>();
+  var delta_sum = vec4<f32>();
+  var square = vec4<f32>();
+  for (var turn = 0u; turn < PIECES; turn += LANES) {
     let piece = turn + lane;
-    let taken0 = take(rows, base, piece);
-    var taken1: Taken;
-    var taken2: Taken;
-    if (AHEAD > 1u) {
-      taken1 = take(rows, base, piece + LANES);
-    }
-    if (AHEAD > 2u) {
-      taken2 = take(rows, base, piece + 2u * LANES);
-    }
-    sum = add(sum, taken0, rows, piece);
-    if (AHEAD > 1u) {
-      sum = add(sum, taken1, rows, piece + LANES);
-    }
-    if (AHEAD > 2u) {
-      sum = add(sum, taken2, rows, piece + 2u * LANES);
+    let ahead = read_ahead(rows, piece);
+    let quads = piece_quads(piece);
+    let a = delta[base + quads.x];
+    let b = delta[base + quads.y];
+    let w = piece_weights(ahead, rows, piece);
+    let scale = piece_scale(ahead, rows, piece);
+    h_sum = fma(scale, piece_product(w, h[base + quads.x], h[base + quads.y]), h_sum);
+    delta_sum = fma(scale, piece_product(w, a * weight[quads.x], b * weight[quads.y]), delta_sum);
+    if (piece < PIECES) {
+      square = fma(a, a, fma(b, b, square));
     }
   }
-  h_sums[local] = sum.h;
-  delta_sums[local] = sum.delta;
-  squares[local] = (sum.squares.x + sum.squares.y) + (sum.squares.z + sum.squares.w);
+  h_sums[local] = h_sum;
+  delta_sums[local] = delta_sum;
+  squares[local] = (square.x + square.y) + (square.z + square.w);
   // Four sums become one in each turn.
   for (var left = LANES; left > 1u; left /= 4u) {
     let distance = max(left / 4u, 1u);
     workgroupBarrier();
     if (lane < distance) {
-      for (var other = distance; other < left; other += distance) {
-        h_sums[local] += h_sums[local + other];
-        delta_sums[local] += delta_sums[local + other];
-        squares[local] += squares[local + other];
+      var h_total = h_sums[local] + h_sums[local + distance];
+      var delta_total = delta_sums[local] + delta_sums[local + distance];
+      var total = squares[local] + squares[local + distance];
+      if (left > 2u) {
+        h_total += h_sums[local + 2u * distance] + h_sums[local + 3u * distance];
+        delta_total += delta_sums[local + 2u * distance] + delta_sums[local + 3u * distance];
+        total += squares[local + 2u * distance] + squares[local + 3u * distance];
       }
+      h_sums[local] = h_total;
+      delta_sums[local] = delta_total;
+      squares[local] = total;
     }
   }
   workgroupBarrier();
 
   for (var k = 0u; k < 4u; k++) {
-    let i = local + k * invocations;
+    let i = local + k * WORKGROUP;
     if (i < rows_per_group && first_row + i < ROWS) {
       let at = i / 4u * LANES;
       let scale = inverseSqrt(squares[at] / f32(COLUMNS) + EPSILON);
