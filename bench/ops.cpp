@@ -184,7 +184,7 @@ class Bench {
   }
 
   double tiled(uint32_t rows, uint32_t columns, ops::Epilogue epilogue, uint32_t m,
-               const ops::RowTile& tile) {
+               ops::RowFormat x_format, const ops::RowTile& tile) {
     clear();
     const uint64_t bytes = uint64_t{rows} * columns / 2;
     gpu::CommandList commands(*device_);
@@ -196,6 +196,7 @@ class Bench {
     op.tile = tile;
     op.step = step(m, 0);
     op.x = buffer(uint64_t{4} * m * columns);
+    op.x_format = x_format;
     op.times = buffer(uint64_t{4} * m * rows);
     op.y = buffer(uint64_t{4} * m * rows);
     op.max_rows = m;
@@ -343,14 +344,21 @@ int main(int argc, char** argv) {
     }
   }
   for (const auto& [rows, columns, epilogue] : shapes) {
-    const std::string name = fmt::format("tiled {}x{} {}", rows, columns, ops::name(epilogue));
-    if (!bench.wants(name) || rows > 100'000) continue;
-    for (const ops::RowTile& tile : row_tiles) {
-      const double us = bench.tiled(rows, columns, epilogue, 512, tile);
-      fmt::print("{:<34} {:>2} lines {}x{} {} teams  m=512 {:>8.1f} us {:>6.1f} TFLOPS\n", name,
-                 tile.lines, tile.x_rows, tile.w_rows, tile.teams, us,
-                 2.0 * 512 * rows * columns / us / 1e6);
-      std::fflush(stdout);
+    if (rows > 100'000) continue;
+    for (ops::RowFormat x_format : {ops::RowFormat::columns, ops::RowFormat::int8}) {
+      const bool int8 = x_format == ops::RowFormat::int8;
+      const std::string name = fmt::format("tiled {} {}x{} {}", int8 ? "int8" : "f32", rows,
+                                           columns, ops::name(epilogue));
+      if (!bench.wants(name)) continue;
+      for (const ops::RowTile& tile : row_tiles) {
+        const bool of_int8 = tile.x_rows == 8 && tile.w_rows == 4 && tile.lines * tile.teams <= 8;
+        if (int8 && !of_int8) continue;
+        const double us = bench.tiled(rows, columns, epilogue, 512, x_format, tile);
+        fmt::print("{:<34} {:>2} lines {}x{} {} teams  m=512 {:>8.1f} us {:>6.1f} TFLOPS\n", name,
+                   tile.lines, tile.x_rows, tile.w_rows, tile.teams, us,
+                   2.0 * 512 * rows * columns / us / 1e6);
+        std::fflush(stdout);
+      }
     }
   }
   if (bench.wants("attention")) {

@@ -105,6 +105,7 @@ constexpr Shape shapes[] = {
        return fmt::format("{} m={} lanes={}", c.product(), c["M"], c["LANES"]);
      }},
     {"linear_tiled", [](const Constants& c) { return c.product(); }},
+    {"linear_tiled_int8", [](const Constants& c) { return c.product(); }},
     {"per_layer_gate",
      [](const Constants& c) { return fmt::format("{} lanes={}", c.product(), c["LANES"]); }},
     {"per_layer_input",

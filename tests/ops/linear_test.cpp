@@ -43,15 +43,18 @@ struct Case {
   RowFormat x_format = RowFormat::columns;
   uint32_t unit_rows = 12288;
   RowFormat y_format = RowFormat::columns;
+  RowTile tile = {};  // of `many`
 
   uint32_t max_rows() const { return std::max({capacity, live, 1u}); }
   uint32_t outputs() const { return epilogue == Epilogue::gelu_pair ? rows / 2 : rows; }
 };
 
 std::string show(const Case& c) {
-  return fmt::format("{} [{}, {}], epilogue {}, route {}, {} rows, parts of {}, {} lanes",
+  return fmt::format("{} [{}, {}], epilogue {}, route {}, {} rows, parts of {}, {} lanes, "
+                     "x format {}, tile {}x{}x{}",
                      spec::name(c.type), c.rows, c.columns, int(c.epilogue), int(c.route), c.live,
-                     c.rows_per_part, c.lanes);
+                     c.rows_per_part, c.lanes, int(c.x_format), c.tile.lines, c.tile.x_rows,
+                     c.tile.w_rows);
 }
 
 struct Data {
@@ -87,6 +90,7 @@ Bound bind(const Case& c, const Data& data) {
               .lanes = c.lanes,
               .ahead = c.ahead,
               .unit_rows = c.unit_rows,
+              .tile = c.tile,
               .step = bound.step.view(),
               .x = bound.x.view(),
               .x_format = c.x_format,
@@ -250,6 +254,39 @@ TEST(Linear, TakesRowsOfInt8) {
   }
 }
 
+// Weight rows and live rows around the edges of tiles, units that turns and teams share unevenly.
+TEST(Linear, AgreesForEveryTileOfInt8) {
+  constexpr RowTile large{8, 8, 4, 1}, small{4, 8, 4, 2}, alone{4, 8, 4, 1};
+  struct Edge {
+    RowTile tile;
+    WeightType type;
+    uint32_t rows, columns, live;
+    Epilogue epilogue;
+  };
+  const Edge edges[] = {{large, WeightType::q4_0, 2, 32, 1, Epilogue::gelu_pair},
+                        {large, WeightType::q4_0, 63, 64, 63, Epilogue::none},
+                        {large, WeightType::q8_0, 64, 96, 64, Epilogue::gelu_pair},
+                        {large, WeightType::q8_0, 65, 128, 65, Epilogue::softcap},
+                        {large, WeightType::q4_0, 130, 160, 129, Epilogue::gelu_times},
+                        {small, WeightType::q4_0, 63, 32, 31, Epilogue::none},
+                        {small, WeightType::q4_0, 64, 96, 32, Epilogue::gelu_pair},
+                        {small, WeightType::q8_0, 66, 160, 33, Epilogue::gelu_times},
+                        {small, WeightType::q4_0, 129, 1536, 150, Epilogue::none},
+                        {alone, WeightType::q8_0, 66, 96, 33, Epilogue::none}};
+  for (const auto& [tile, type, rows, columns, live, epilogue] : edges) {
+    const Case c{.type = type,
+                 .rows = rows,
+                 .columns = columns,
+                 .epilogue = epilogue,
+                 .route = RowRoute::many,
+                 .live = live,
+                 .capacity = live + 1,
+                 .x_format = RowFormat::int8,
+                 .tile = tile};
+    expect_product(c, random_data(c));
+  }
+}
+
 TEST(Linear, WritesRowsOfInt8) {
   for (auto [lanes, rows_per_part] : {std::pair{0u, 0u}, {2u, 128u}, {16u, 0u}}) {
     for (uint32_t live : {1u, 4u}) {
@@ -350,11 +387,20 @@ TEST(Linear, PartsGiveTheBitsOfTheWhole) {
                                 {WeightType::q8_0, Epilogue::gelu_times},
                                 {WeightType::f16, Epilogue::none}}) {
     for (RowRoute route : routes) {
-      Case c{type, 198, 96, epilogue, route, route == RowRoute::one ? 1u : 3u};
-      const Data data = random_data(c);
-      const std::vector<float> whole = product(c, data);
-      c.rows_per_part = 64;
-      EXPECT_TRUE(test::same_bits(product(c, data), whole)) << show(c);
+      for (RowFormat x_format : {RowFormat::columns, RowFormat::int8}) {
+        if (x_format == RowFormat::int8 && !takes_int8(type)) continue;
+        Case c{.type = type,
+               .rows = 198,
+               .columns = 96,
+               .epilogue = epilogue,
+               .route = route,
+               .live = route == RowRoute::one ? 1u : 3u,
+               .x_format = x_format};
+        const Data data = random_data(c);
+        const std::vector<float> whole = product(c, data);
+        c.rows_per_part = 64;
+        EXPECT_TRUE(test::same_bits(product(c, data), whole)) << show(c);
+      }
     }
   }
 }
@@ -364,8 +410,13 @@ TEST(Linear, TakesTheLargestAndSmallestScales) {
   test::TestMatrix weights{WeightType::q4_0, 3, 32, {}, {}};
   for (int i = 0; i < 3 * 16; ++i) weights.values.push_back(std::byte(i * 17 & 255));
   for (int byte : {0xff, 0x7b, 0x00, 0x04, 0x00, 0xc4}) weights.scales.push_back(std::byte(byte));
-  for (RowRoute route : routes) {
-    const Case c{WeightType::q4_0, 3, 32, Epilogue::none, route};
+  for (auto [route, x_format] : {std::pair{RowRoute::one, RowFormat::columns},
+                                 {RowRoute::few, RowFormat::columns},
+                                 {RowRoute::many, RowFormat::columns},
+                                 {RowRoute::few, RowFormat::int8},
+                                 {RowRoute::many, RowFormat::int8}}) {
+    const Case c{
+        .type = WeightType::q4_0, .rows = 3, .columns = 32, .route = route, .x_format = x_format};
     const Data data{weights, test::random_floats(32, 3), std::vector<float>(3)};
     const std::vector<float> y = product(c, data);
     const std::vector<float> reference = expected(c, data);
@@ -453,6 +504,11 @@ TEST(Linear, RefusesWhatItsKernelsCannotCompute) {
       {"a workgroup that is too large", q4, [](Linear& op) { op.workgroup = 512; }},
       {"lane order for the tiled route", q4,
        [](Linear& op) { op.x_format = RowFormat::lanes, op.rows = RowRoute::many; }},
+      {"a tile of int8 that is too wide", q4,
+       [](Linear& op) {
+         op.x_format = RowFormat::int8, op.rows = RowRoute::many;
+         op.tile = {8, 8, 8, 1};
+       }},
       {"too many pieces ahead", q4, [](Linear& op) { op.ahead = 5; }},
       {"few rows that are many", q4, [](Linear& op) { op.few_rows = 5; }},
       {"half a word of fp16", {WeightType::f16, 4, 8}, [](Linear& op) { op.weights.columns = 4; }},

@@ -91,7 +91,7 @@ RowTile row_tile(const Linear& op) {
   };
   constexpr RowTile large{8, 8, 8, 1}, middle{8, 8, 4, 1}, small{4, 8, 4, 2};
   constexpr uint64_t enough = 512;
-  if (tiles(large) >= enough) return large;
+  if (op.x_format != RowFormat::int8 && tiles(large) >= enough) return large;
   return tiles(middle) >= enough ? middle : small;
 }
 
@@ -123,6 +123,10 @@ Result<void> check(const Linear& op) {
   if ((op.x_format == RowFormat::lanes && op.rows == RowRoute::many) ||
       (op.x_format == RowFormat::int8 && !takes_int8(weights.type)) || !writes(op, op.y_format)) {
     return fail(ErrorCode::internal, "linear: no kernel for x or y in this format");
+  }
+  if (op.tile.lines != 0 && op.x_format == RowFormat::int8 &&
+      (op.tile.x_rows != 8 || op.tile.w_rows != 4 || op.tile.lines * op.tile.teams > 8)) {
+    return fail(ErrorCode::internal, "linear: no kernel for this tile of int8");
   }
   if (op.few_rows < 2 || op.few_rows > 4) {
     return fail(ErrorCode::internal, "linear: few rows are 2 to 4, not {}", op.few_rows);
@@ -216,13 +220,13 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
   const gpu::Constant type{"TYPE", double(op.weights.type)};
   if (op.rows == RowRoute::many) {
     const auto [lines, x_rows, w_rows, teams] = row_tile(op);
-    constants.insert(constants.end(), {type,
-                                       {"X_FORMAT", double(op.x_format)},
-                                       {"LINES", double(lines)},
-                                       {"X_ROWS", double(x_rows)},
-                                       {"W_ROWS", double(w_rows)},
-                                       {"TEAMS", double(teams)}});
-    return {"linear_tiled",
+    const bool int8 = op.x_format == RowFormat::int8;
+    constants.insert(constants.end(),
+                     {type, {"LINES", double(lines)}, {"TEAMS", double(teams)}});
+    if (!int8) {
+      constants.insert(constants.end(), {{"X_ROWS", double(x_rows)}, {"W_ROWS", double(w_rows)}});
+    }
+    return {int8 ? "linear_tiled_int8" : "linear_tiled",
             std::move(constants),
             {div_up(part.rows, uint64_t{16} * w_rows), lines * x_rows, 0},
             traffic(op, part.rows)};

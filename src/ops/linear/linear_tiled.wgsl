@@ -1,7 +1,6 @@
 // Matrix product for many rows, with its epilogue (linear.h): the route `many`.
 //   weights, scales  planes of [ROWS, COLUMNS] (spec/layout.h); f16, f32: scales is not used
-//   x [rows][COLUMNS] words in X_FORMAT (op.h), not in lane order; times and y [rows][Y_STRIDE],
-//   from element Y_OFFSET on
+//   x [rows][COLUMNS]; times and y [rows][Y_STRIDE], from element Y_OFFSET on
 // One workgroup computes a tile of X_TILE rows of x times W_TILE weight rows, walking the columns
 // 16 at a time with both tiles in workgroup memory; what it walks next is read ahead. LINES of 16
 // invocations each: an invocation sums X_ROWS x W_ROWS products in f32, of x rows i, i + LINES,
@@ -14,10 +13,8 @@
 //#include step.wgsl
 //#include gelu.wgsl
 //#include epilogue.wgsl
+//#include pair_outputs.wgsl
 //#include weight_quads.wgsl
-//#include lane_order.wgsl
-//#include int8_place.wgsl
-//#include row_quads.wgsl
 
 override TYPE: u32;
 override EPILOGUE: u32;
@@ -26,7 +23,6 @@ override COLUMNS: u32;
 override Y_STRIDE: u32;
 override Y_OFFSET: u32;
 override SOFTCAP: f32;
-override X_FORMAT: u32;
 override X_ROWS: u32;
 override W_ROWS: u32;
 override LINES: u32;
@@ -35,7 +31,7 @@ override TEAMS: u32;
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> weights: array<u32>;
 @group(0) @binding(2) var<storage, read> scales: array<u32>;
-@group(0) @binding(3) var<storage, read> x: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> times: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
 
@@ -75,7 +71,7 @@ fn read_ahead(first_x: u32, first_w: u32, first_quad: u32, local: u32) -> Ahead 
   let quad = min(wanted, COLUMNS / 4u - 1u);
   for (var i = 0u; i < X_READS; i++) {
     let row = min(first_x + local / quads + i * (TEAM / quads), step.rows - 1u);
-    ahead.x[i] = x_quad(row * (COLUMNS / 4u), quad);
+    ahead.x[i] = x[row * (COLUMNS / 4u) + quad];
     if (COLUMNS % (16u * TEAMS) != 0u && wanted != quad) {
       ahead.x[i] = vec4<f32>();
     }
@@ -184,24 +180,10 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
   }
 
   for (var k = 0u; k < X_ROWS; k++) {
-    let y_row = first_x + x_row + k * LINES;
     for (var i = 0u; i < W_ROWS / 2u; i++) {
-      let row = first_w + w_row + i * 32u;  // and row + 1
-      if (y_row >= step.rows || row >= ROWS) {
-        continue;
-      }
       let four = sums[2u * k + i / 2u];
-      let v = select(four.xy, four.zw, i % 2u == 1u);
-      var to = y_row * Y_STRIDE + Y_OFFSET;
-      if (EPILOGUE == gelu_pair) {
-        y[to + row / 2u] = gelu(v.x) * v.y;
-        continue;
-      }
-      to += row;
-      y[to] = finish(v.x, to);
-      if (row + 1u < ROWS) {
-        y[to + 1u] = finish(v.y, to + 1u);
-      }
+      write_pair(first_x + x_row + k * LINES, first_w + w_row + i * 32u,
+                 select(four.xy, four.zw, i % 2u == 1u));
     }
   }
 }
