@@ -86,13 +86,15 @@ def origin(result):
     synthetic = ", synthetic: random weights" if artifact["synthetic"] else ""
     software = " (software)" if device["software"] else ""
     passes = ", one pass for each dispatch" if options["pass_per_dispatch"] else ""
+    # Results from before there was tuning do not say.
+    tuned = f", {options['tuned_shapes']} shapes of products tuned" if options.get("tuned_shapes") else ""
     return "\n".join((
         f"- artifact: {artifact['name']}{synthetic}, {artifact['weight_bytes'] / 1e6:.1f} MB of weights, digest "
         f"`{artifact['digest'][:16]}`",
         f"- device: {device['adapter']}{software}; driver: {device['driver'] or 'not told'}; library: {device['library']}; tiers: "
         f"{', '.join(device['tiers'])}",
         f"- options: KV {options['kv']}, context {options['context']}, input bound {options['input_bound']}, "
-        f"{options['rounds_in_flight']} rounds in flight{passes}",
+        f"{options['rounds_in_flight']} rounds in flight{passes}{tuned}",
         f"- commit {result['commit']}, kernels `{device['kernel_closure'][:16]}`, {result['date']}",
         f"- `{result['command']}`")) + "\n"
 

@@ -63,6 +63,15 @@ struct EngineOptions {
   uint32_t rounds_in_flight = 4;
   // One compute pass for each dispatch instead of one for each submission. Same results, slower.
   bool pass_per_dispatch = false;
+  // Where measurements of this machine's GPU adapters are kept, in a file for each: how the matrix
+  // products of decoding run fastest. What it has is used; what it does not have is measured when
+  // an engine opens, once, which takes some seconds. It is made where there is none. Empty: nothing
+  // is measured, read or written, and products run by rules for their shapes. Software adapters,
+  // and those without timestamps, always run by the rules.
+  std::string tuning_folder;
+  // Takes lines for people about the tuning, on the calling thread: what was measured and where it
+  // is kept, a file that was not usable.
+  std::function<void(std::string_view line)> on_note;
   // Called while the weights load, on the calling thread.
   std::function<void(uint64_t done_bytes, uint64_t total_bytes)> on_load;
 };
@@ -92,8 +101,9 @@ struct EngineInfo {
   // them failed and take the multi-row kernels for single rows.
   uint32_t row_shapes = 0;
   uint32_t row_shapes_different = 0;
-  double load_ms = 0;     // reading, verifying and writing the weights
-  double compile_ms = 0;  // kernels and recording
+  uint32_t tuned_shapes = 0;  // of products that run as was measured, not by the rules
+  double load_ms = 0;         // reading, verifying and writing the weights
+  double compile_ms = 0;      // kernels and recording
 };
 
 // Whether rounds draft tokens with the assistant. The tokens generated are the same.

@@ -25,6 +25,7 @@ Command release(CLI::App& parent);
 Command score(CLI::App& parent);
 Command synthesize(CLI::App& parent);
 Command tokenize(CLI::App& parent);
+Command tune(CLI::App& parent);
 Command verify(CLI::App& parent);
 
 }  // namespace tandem::cli

@@ -1,9 +1,28 @@
 // Registers the options of an artifact and an engine.
 #include "cli/engine_flags.h"
 
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
 #include "cli/output.h"
 
 namespace tandem::cli {
+namespace {
+
+// In the user's cache folder, as the XDG Base Directory Specification says; empty without one.
+std::string tuning_folder() {
+  for (const auto& [variable, below] : {std::pair("XDG_CACHE_HOME", ""), {"HOME", ".cache"}}) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr || !std::filesystem::path(value).is_absolute()) continue;
+    return (std::filesystem::path(value) / below / "tandem" / "tuning").string();
+  }
+  return {};
+}
+
+}  // namespace
 
 void ArtifactFlags::add(CLI::App& app) {
   app.add_option("artifact", artifact, "Folder of the artifact, as `tandem export` made it")
@@ -50,6 +69,10 @@ void EngineFlags::add(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--pass-per-dispatch", pass_per_dispatch,
                "One compute pass for each dispatch: the same results, slower");
+  app.add_option("--tuning", tuning,
+                 "auto: matrix products run as was measured once on this GPU; off: by rules")
+      ->check(CLI::IsMember({"auto", "off"}))
+      ->capture_default_str();
 }
 
 EngineOptions EngineFlags::options() const {
@@ -66,6 +89,8 @@ EngineOptions EngineFlags::options() const {
           .drafts = drafts,
           .rounds_in_flight = rounds_in_flight,
           .pass_per_dispatch = pass_per_dispatch,
+          .tuning_folder = tuning == "off" ? std::string() : tuning_folder(),
+          .on_note = [](std::string_view line) { fmt::print(stderr, "{}\n", printable(line)); },
           .on_load = progress_bar("loading")};
 }
 

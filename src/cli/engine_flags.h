@@ -31,6 +31,7 @@ struct EngineFlags : ArtifactFlags {
   std::optional<uint32_t> drafts;
   uint32_t rounds_in_flight = 4;
   bool pass_per_dispatch = false;
+  std::string tuning = "auto";
 
   void add(CLI::App& app);
   EngineOptions options() const;

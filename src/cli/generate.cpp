@@ -62,7 +62,8 @@ nlohmann::json to_json(const EngineInfo& info, const Generation& generation,
                          {"gpu_bytes", info.gpu_bytes},
                          {"kernels", info.kernels},
                          {"row_shapes", info.row_shapes},
-                         {"row_shapes_different", info.row_shapes_different}};
+                         {"row_shapes_different", info.row_shapes_different},
+                         {"tuned_shapes", info.tuned_shapes}};
   figures.update(rounds_to_json(info, options.mtp, stats));
   return {{"ids", generation.ids},
           {"text", generation.text},

@@ -15,7 +15,9 @@
 #include "cli/limits_file.h"
 #include "cli/output.h"
 #include "cli/provenance.h"
+#include "cli/tuning_table.h"
 #include "engine/open_model.h"
+#include "engine/tuning.h"
 #include "model/target.h"
 #include "model/target_sequence.h"
 
@@ -263,13 +265,15 @@ Result<void> run(const Flags& flags) {
     print_plan(plan);
     return {};
   }
-  TRY_ASSIGN(const engine::OpenedModel opened, engine::open_model(artifact, options));
+  TRY_ASSIGN(engine::OpenedModel opened, engine::open_model(artifact, options));
   fmt::print("\nadapter       {} ({})\n", printable(opened.device->info().name),
              fmt::join(gpu::tier_names(opened.device->info().tiers), ", "));
   if (flags.plan) print_plan(opened.target->plan());
   if (!flags.routes && !flags.census) return {};
+  const ops::TunedProducts tuned = engine::take_tuning(opened, options);
   TRY_ASSIGN(const auto sequence, model::TargetSequence::make(*opened.target));
   print_methods(*sequence, flags);
+  if (flags.routes) print_tuning(opened, tuned);
   return {};
 }
 

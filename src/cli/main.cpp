@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
       cli::score(app),      cli::tokenize(app), cli::export_checkpoint(app),
       cli::synthesize(app), cli::inspect(app),  cli::verify(app),
       cli::devices(app),    cli::bench(app),    cli::profile(app),
-      cli::release(app),
+      cli::tune(app),       cli::release(app),
   };
   cli::refuse_empty_values(app);
   try {

@@ -74,7 +74,8 @@ Json measurement(std::string_view kind, const CLI::App& app, const EngineInfo& i
             {"context", info.context},
             {"input_bound", info.input_bound},
             {"rounds_in_flight", options.rounds_in_flight},
-            {"pass_per_dispatch", options.pass_per_dispatch}}}};
+            {"pass_per_dispatch", options.pass_per_dispatch},
+            {"tuned_shapes", info.tuned_shapes}}}};
 }
 
 Json rate_samples(std::span<const double> tokens_per_second) {

@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "engine/bench.h"
 #include "engine/open_model.h"
+#include "engine/tuning.h"
 #include "model/target_sequence.h"
 
 namespace tandem::cli {
@@ -171,8 +172,7 @@ Result<void> run(const Flags& flags, const CLI::App& app) {
   TRY_ASSIGN(const engine::OpenedArtifact source,
              engine::open_artifact(flags.engine.artifact, options));
   const artifact::Artifact& artifact = source.artifact;
-  TRY_ASSIGN(const engine::OpenedModel opened,
-             engine::open_model(artifact, options, {.timed = true}));
+  TRY_ASSIGN(engine::OpenedModel opened, engine::open_model(artifact, options, {.timed = true}));
   if (!opened.device->info().timestamps) {
     return fail(ErrorCode::unsupported,
                 "{} has no timestamps, which a profile is made of; choose another --adapter",
@@ -181,6 +181,7 @@ Result<void> run(const Flags& flags, const CLI::App& app) {
   const model::Capacity& capacity = opened.model->capacity();
   TRY(check_context(flags, capacity));
   TRY(engine::load_weights(artifact, *opened.model, options));
+  TRY(engine::tune(opened, options));
   TRY_ASSIGN(const auto sequence, model::TargetSequence::make(*opened.target));
   EngineInfo info = engine::describe(artifact, opened);
   info.provenance = name(source.provenance.state);

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "engine/opening.h"
+#include "engine/tuning.h"
 #include "tandem/engine.h"
 
 namespace tandem {
@@ -15,6 +16,7 @@ Result<Engine> engine::open(const std::string& folder, const EngineOptions& opti
   const double load_start = now_ms();
   TRY(engine::load_weights(artifact, *opened.model, options));
   const double load_ms = now_ms() - load_start;
+  TRY(engine::tune(opened, options));
   engine::Opening opening(artifact, std::move(texts), std::move(opened));
   TRY(opening.prepare(true));
   return std::move(opening).engine(load_ms, name(source.provenance.state));

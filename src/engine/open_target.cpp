@@ -106,6 +106,7 @@ EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opene
   info.session_bytes = opened.target->plan().sequence_bytes();
   info.kernels = census.kernels;
   info.row_shapes = opened.target->shapes_tried();
+  info.tuned_shapes = opened.target->shapes_tuned();
   info.row_shapes_different = opened.target->shapes_different();
   return info;
 }

@@ -50,16 +50,17 @@ gpu::View Drafting::hidden() const {
 
 Result<void> Drafting::linear(gpu::CommandList& commands, std::string_view tensor,
                               ops::Epilogue epilogue, gpu::View x, gpu::View y) {
-  return ops::record(commands,
-                     ops::Linear{.weights = weights_.matrix(fmt::format("assistant.{}", tensor)),
-                                 .epilogue = epilogue,
-                                 .rows = ops::RowRoute::one,
-                                 .softcap = static_cast<float>(assistant_.text.softcap.value_or(0)),
-                                 .step = step(0),
-                                 .x = x,
-                                 .times = {},
-                                 .y = y,
-                                 .max_rows = 1});
+  ops::Linear op{.weights = weights_.matrix(fmt::format("assistant.{}", tensor)),
+                 .epilogue = epilogue,
+                 .rows = ops::RowRoute::one,
+                 .softcap = static_cast<float>(assistant_.text.softcap.value_or(0)),
+                 .step = step(0),
+                 .x = x,
+                 .times = {},
+                 .y = y,
+                 .max_rows = 1};
+  cut_(op);
+  return ops::record(commands, op);
 }
 
 Result<void> Drafting::linear_add_norm(gpu::CommandList& commands, std::string_view tensor,

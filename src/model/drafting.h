@@ -2,6 +2,9 @@
 // token. The formulas are those of Hugging Face transformers' gemma4_assistant model.
 #pragma once
 
+#include <functional>
+#include <utility>
+
 #include "gpu/device.h"
 #include "model/plan.h"
 #include "model/weights.h"
@@ -9,19 +12,23 @@
 
 namespace tandem::model {
 
+// Cuts a product of one row as suits the device.
+using Cut = std::function<void(ops::Linear&)>;
+
 class Drafting {
  public:
   // Of the target's config only what the assistant reads: embedding, hidden size, donor layers.
   Drafting(gpu::Device& device, const spec::Config& target, const spec::AssistantConfig& assistant,
            const Plan& plan, const DeviceWeights& weights, const Buffers& scratch,
-           const Buffers& sequence)
+           const Buffers& sequence, Cut cut)
       : device_(device),
         target_(target),
         assistant_(assistant),
         plan_(plan),
         weights_(weights),
         scratch_(scratch),
-        sequence_(sequence) {}
+        sequence_(sequence),
+        cut_(std::move(cut)) {}
 
   // All drafts of a round: each the most likely token, or one sampled as the target's would be.
   Result<gpu::CommandList> drafts(bool sampled);
@@ -63,6 +70,7 @@ class Drafting {
   const DeviceWeights& weights_;
   const Buffers& scratch_;
   const Buffers& sequence_;
+  Cut cut_;
 };
 
 }  // namespace tandem::model

@@ -27,14 +27,14 @@ constexpr std::string_view per_layer_table = "qkv", per_layer_context = "q", mlp
 
 Recording::Recording(gpu::Device& device, const spec::Config& config, const Plan& plan,
                      const DeviceWeights& weights, const Buffers& scratch, const Buffers& sequence,
-                     SingleRowRoute single_row)
+                     Suit suit)
     : device_(device),
       config_(config),
       plan_(plan),
       weights_(weights),
       scratch_(scratch),
       sequence_(sequence),
-      single_row_(std::move(single_row)) {}
+      suit_(std::move(suit)) {}
 
 gpu::View Recording::view(const RowSet& rows, std::string_view buffer) const {
   return scratch_.find(fmt::format("{}.{}", rows.name, buffer))->second.view();
@@ -98,9 +98,7 @@ Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows,
                  .y = product.y,
                  .max_rows = rows.max_rows};
   if (ops::writes(op, product.y_format)) op.y_format = product.y_format;
-  if (op.rows == ops::RowRoute::one) {
-    TRY_ASSIGN(op.rows, single_row_(op));
-  }
+  if (op.rows != ops::RowRoute::many) TRY(suit_(op));
   TRY(ops::record(commands, op));
   if (op.y_format == product.y_format) return {};
   return quantize(commands, rows, ops::outputs(op), op.y);

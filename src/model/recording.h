@@ -22,15 +22,15 @@ struct RowSet {
   std::string_view step;  // "step" or "chunk_step"
 };
 
-// Which route a product of one row takes: `one`, or `few` where the device gives a row other bits
-// in a product of several.
-using SingleRowRoute = std::function<Result<ops::RowRoute>(const ops::Linear&)>;
+// Cuts a product of few rows as suits the device, and lets one of a single row take the route `few`
+// where the device gives a row other bits in a product of several.
+using Suit = std::function<Result<void>(ops::Linear&)>;
 
 class Recording {
  public:
   Recording(gpu::Device& device, const spec::Config& config, const Plan& plan,
             const DeviceWeights& weights, const Buffers& scratch, const Buffers& sequence,
-            SingleRowRoute single_row);
+            Suit suit);
 
   // Token ids to h, normed and the per-layer inputs of the first `layers` layers.
   Result<gpu::CommandList> inputs(const RowSet& rows, uint32_t layers);
@@ -106,7 +106,7 @@ class Recording {
   const DeviceWeights& weights_;
   const Buffers& scratch_;
   const Buffers& sequence_;
-  SingleRowRoute single_row_;
+  Suit suit_;
 };
 
 }  // namespace tandem::model

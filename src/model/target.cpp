@@ -53,16 +53,30 @@ Result<std::unique_ptr<Sequence>> Target::new_sequence() {
   return sequence;
 }
 
-Result<ops::RowRoute> Target::single_row_route(const ops::Linear& op) {
-  std::string shape = fmt::format("{} {}x{} {} {} {}", spec::name(op.weights.type), op.weights.rows,
-                                  op.weights.columns, static_cast<int>(op.epilogue),
-                                  static_cast<int>(op.x_format), static_cast<int>(op.y_format));
+void Target::set_tilings(ops::Tilings tilings) {
+  tilings_ = std::move(tilings);
+  // Known of other kernels.
+  identical_.clear();
+  untried_.clear();
+}
+
+void Target::cut(ops::Linear& op) {
+  const auto product = products_.emplace(ops::shape(op), op).first;
+  const auto tiling = tilings_.find(product->first);
+  if (tiling != tilings_.end()) ops::cut(op, tiling->second);
+}
+
+Result<void> Target::suit(ops::Linear& op) {
+  cut(op);
+  if (op.rows != ops::RowRoute::one) return {};
+  std::string shape = ops::shape(op);
   const auto [known, is_new] = identical_.emplace(shape, true);
   if (is_new) {
     TRY_ASSIGN(ops::RowCheck check, ops::RowCheck::begin(device_, op));
     untried_.emplace_back(std::move(shape), std::move(check));
   }
-  return known->second ? ops::RowRoute::one : ops::RowRoute::few;
+  if (!known->second) op.rows = ops::RowRoute::few;
+  return {};
 }
 
 Result<bool> Target::try_rows(bool wait) {
@@ -74,6 +88,12 @@ Result<bool> Target::try_rows(bool wait) {
     untried_.pop_front();
   }
   return true;
+}
+
+uint32_t Target::shapes_tuned() const {
+  return static_cast<uint32_t>(
+      std::count_if(products_.begin(), products_.end(),
+                    [&](const auto& product) { return tilings_.contains(product.first); }));
 }
 
 uint32_t Target::shapes_different() const {

@@ -46,16 +46,26 @@ class Target : public Model {
   gpu::Device& device() const { return device_; }
   gpu::Passes passes() const { return options_.passes; }
 
-  // The route of a product of one row. A row must have the same bits alone and beside others, or
-  // single rows take the route for several. A shape that was not asked for before is taken to be
-  // the same until `try_rows` has tried it.
-  Result<ops::RowRoute> single_row_route(const ops::Linear& op);
+  // How products of few rows are cut, by shape; others as ops::tiling says. For sequences made from
+  // now on.
+  void set_tilings(ops::Tilings tilings);
+  // Of every shape of such products that sequences have recorded, one. Of its views only the
+  // weights' are sure to be there.
+  const std::map<std::string, ops::Linear>& products() const { return products_; }
+  // Cuts a product of few rows.
+  void cut(ops::Linear& op);
+  // The same, and gives one of a single row its route. A row must have the same bits alone and
+  // beside others, or single rows take the route for several. A shape that was not asked for before
+  // is taken to be the same until `try_rows` has tried it.
+  Result<void> suit(ops::Linear& op);
   // Tries the device with all shapes that were asked for. True once all are known; with `wait` they
   // are.
   Result<bool> try_rows(bool wait);
   // How many shapes were tried, and in how many of them the bits differed.
   uint32_t shapes_tried() const { return static_cast<uint32_t>(identical_.size()); }
   uint32_t shapes_different() const;
+  // How many of the products are cut by set_tilings.
+  uint32_t shapes_tuned() const;
 
  private:
   Target(gpu::Device& device, const spec::Config& config, const TargetOptions& options)
@@ -67,6 +77,8 @@ class Target : public Model {
   Plan plan_;
   DeviceWeights weights_;
   Buffers scratch_;
+  ops::Tilings tilings_;
+  std::map<std::string, ops::Linear> products_;
   std::map<std::string, bool> identical_;  // by shape
   std::deque<std::pair<std::string, ops::RowCheck>> untried_;
 };

@@ -80,7 +80,7 @@ Result<void> TargetSequence::record() {
             "chunk_step"};
   Recording recording(target_.device(), target_.config(), plan, target_.weights(),
                       target_.scratch(), buffers_,
-                      [this](const ops::Linear& op) { return target_.single_row_route(op); });
+                      [this](ops::Linear& op) { return target_.suit(op); });
   const uint32_t owning = target_.config().owning_layers();
   const uint32_t layers = static_cast<uint32_t>(target_.config().layers.size());
   TRY(keep(chunk_lists_, recording.inputs(chunk_, owning)));
@@ -103,7 +103,8 @@ Result<void> TargetSequence::record_drafts(Recording& recording) {
   verify_row_ = {"row", target_.capacity().drafts + 1, ops::RowRoute::few,
                  ops::AttentionRoute::split, "step"};
   Drafting drafting(target_.device(), target_.config(), *target_.assistant(), target_.plan(),
-                    target_.weights(), target_.scratch(), buffers_);
+                    target_.weights(), target_.scratch(), buffers_,
+                    [this](ops::Linear& op) { target_.cut(op); });
   TRY(keep(drafts_.argmax, drafting.drafts(false)));
   TRY(keep(drafts_.sample, drafting.drafts(true)));
   TRY(keep(verify_, recording.inputs(verify_row_, layers)));

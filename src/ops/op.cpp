@@ -40,6 +40,18 @@ void dequantize_q8_0(const HostMatrix& matrix, uint64_t first_block, std::span<f
 
 }  // namespace
 
+std::string_view name(RowFormat format) {
+  switch (format) {
+    case RowFormat::columns:
+      return "columns";
+    case RowFormat::lanes:
+      return "lanes";
+    case RowFormat::int8:
+      return "int8";
+  }
+  return "";
+}
+
 Matrix Matrix::first_rows(uint32_t count) const {
   Matrix result{type, std::min(count, rows), columns, {}};
   const std::vector<spec::PlaneLayout> planes = spec::planes(type, columns);

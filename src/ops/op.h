@@ -48,6 +48,7 @@ enum class RowFormat {
             // columns 0 to 15 of all units, 16 bytes each, then columns 16 to 31, then of each unit
             // d and the sum of q; the rest of the row is unused (quantize.h)
 };
+std::string_view name(RowFormat format);
 constexpr bool has_units(uint32_t columns) { return columns % spec::block_columns == 0; }
 // What a row has as int8.
 constexpr uint64_t int8_row_bytes(uint32_t columns) { return columns + columns / 4; }

@@ -215,6 +215,34 @@ TEST(Tiny, SingleRowsByTheRouteForSeveralHaveTheSameBits) {
   EXPECT_TRUE(same_bits(*in_own->logits(), *in_forced->logits()));
 }
 
+TEST(Tiny, ProductsRunAsTheyAreCut) {
+  const auto target = tiny_target({});
+  const std::vector<uint32_t> ids = some_ids(13);
+  const std::vector<float> by_the_rules = logits_after(*make_sequence(*target), ids);
+  ASSERT_FALSE(target->products().empty());
+  EXPECT_EQ(target->shapes_tuned(), 0u);
+  ops::Tilings tilings;
+  for (const auto& [shape, product] : target->products()) {
+    tilings[shape] = {.lanes = 4, .workgroup = 256, .ahead = 2};
+  }
+  target->set_tilings(tilings);
+  const auto sequence = expect_value(model::TargetSequence::make(*target));
+  EXPECT_TRUE(expect_value(sequence->prepare(true)));
+  EXPECT_EQ(target->shapes_tuned(), target->products().size());
+  EXPECT_GT(target->shapes_tried(), 0u);
+  EXPECT_EQ(target->shapes_different(), 0u);
+  uint32_t products = 0;
+  for (const gpu::CommandList* list : sequence->method("decode")) {
+    for (const gpu::DispatchInfo& dispatch : list->dispatches()) {
+      if (!dispatch.kernel.starts_with("linear_row")) continue;
+      ++products;
+      EXPECT_TRUE(dispatch.kernel.ends_with("lanes=4")) << dispatch.kernel;
+    }
+  }
+  EXPECT_GT(products, 0u);
+  EXPECT_TRUE(close(logits_after(*sequence, ids), by_the_rules, 1e-5));
+}
+
 TEST(Tiny, ASequenceIsPreparedAndHarvestedWithoutWaiting) {
   const auto target = tiny_target({});
   const auto waited = make_sequence(*target);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ops/harness.h"
+#include "ops/linear/linear_tuning.h"
 #include "ops/quantize/quantize.h"
 #include "support/compare.h"
 
@@ -631,6 +632,28 @@ TEST(RowsAreBitIdentical, ForPartsOfTwoSizesAtSmallLimits) {
   Linear op = unbound(WeightType::q4_0, 600, 96);
   op.weights.parts = {{0, 128, {}, {}}, {512, 88, {}, {}}};
   EXPECT_TRUE(rows_are_bit_identical(*device, op));
+}
+
+TEST(LinearTuning, TimesEveryProductAndChoosesACutOfIt) {
+  ASSERT_TRUE(test_device().info().timestamps);
+  const Data large = random_data({WeightType::f32, 1024, 256}),
+             small = random_data({WeightType::f32, 8, 32});
+  const Bound a = bind({WeightType::f32, 1024, 256}, large);
+  const Bound b = bind({WeightType::f32, 8, 32, Epilogue::gelu_pair}, small);
+  const Linear products[] = {a.op, b.op};
+  const TunedProducts tuned = expect_value(tune(test_device(), products, 3));
+  ASSERT_EQ(tuned.size(), 2u);
+  for (const Linear& op : products) {
+    const auto found = tuned.find(shape(op));
+    ASSERT_NE(found, tuned.end()) << shape(op);
+    for (const TimedTiling& timed : {found->second.rules, found->second.chosen}) {
+      EXPECT_TRUE(is_possible(timed.tiling));
+      EXPECT_GE(timed.time.one, 0) << shape(op);
+      EXPECT_GE(timed.time.few, 0) << shape(op);
+    }
+    EXPECT_EQ(found->second.rules.tiling, tiling(op, test_device().info()));
+  }
+  EXPECT_GT(tuned.find(shape(a.op))->second.rules.time.one, 0) << "a thousand times the other";
 }
 
 }  // namespace

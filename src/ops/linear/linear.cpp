@@ -10,6 +10,7 @@ namespace tandem::ops {
 namespace {
 
 constexpr uint32_t rows_per_lane = 4;  // of linear_row.wgsl and its kin
+constexpr uint32_t most_ahead = 4;     // pieces
 
 uint32_t rows_per_output(Epilogue epilogue) { return epilogue == Epilogue::gelu_pair ? 2 : 1; }
 
@@ -27,13 +28,6 @@ uint32_t row_limit(const Linear& op) {
   }
   return op.max_rows;
 }
-
-// How linear_row.wgsl cuts a matrix.
-struct Tiling {
-  uint32_t lanes = 1;
-  uint32_t workgroup = 64;
-  uint32_t ahead = 1;
-};
 
 // Whether a lane of `one` and `few` takes whole units of 32 columns, which is faster where units
 // keep a large GPU busy.
@@ -53,33 +47,6 @@ uint32_t piece_lanes(uint64_t groups, uint32_t pieces) {
     lanes *= 2;
   }
   return lanes;
-}
-
-// Measured on an H200 (docs/operators.md).
-Tiling tiling(const Linear& op, const gpu::AdapterInfo& adapter) {
-  const bool units = takes_units(op);
-  const bool very_many_rows = op.weights.rows >= 1 << 16;
-  const bool many_columns = op.weights.columns >= op.unit_columns;
-  const uint32_t most_unit_lanes = very_many_rows ? 8 : many_columns ? 128 : 16;
-  const uint32_t most_ahead = !units ? 4 : very_many_rows ? 2 : 1;
-  const auto pieces = static_cast<uint32_t>(div_up(op.weights.columns, units ? 32 : 8));
-  Tiling tiling;
-  // A software adapter runs one invocation after another: more lanes only cost.
-  if (!adapter.software) {
-    tiling.lanes = units ? std::min(std::bit_floor(pieces), most_unit_lanes)
-                         : piece_lanes(div_up(op.weights.rows, rows_per_lane), pieces);
-  }
-  if (op.lanes != 0) tiling.lanes = op.lanes;
-  // As int8, whole units of outputs, of which an invocation has a quad at most.
-  const bool y_int8 = op.y_format == RowFormat::int8;
-  if (y_int8) tiling.lanes = std::clamp(tiling.lanes, 2u, 16u);
-  const uint32_t turns = (pieces + tiling.lanes - 1) / tiling.lanes;
-  tiling.ahead = std::min(turns, most_ahead);
-  while (turns % tiling.ahead != 0) --tiling.ahead;
-  if (op.ahead != 0) tiling.ahead = op.ahead;
-  tiling.workgroup = op.workgroup != 0 ? op.workgroup : std::max(64u, tiling.lanes);
-  if (y_int8) tiling.workgroup = std::max(tiling.workgroup, 16 * tiling.lanes);
-  return tiling;
 }
 
 RowTile row_tile(const Linear& op) {
@@ -115,8 +82,10 @@ Result<void> check(const Linear& op) {
                 "linear: {} lanes in workgroups of {} are no powers of two up to 256", op.lanes,
                 op.workgroup);
   }
-  if (op.ahead > 4)
-    return fail(ErrorCode::internal, "linear: {} pieces ahead are more than 4", op.ahead);
+  if (op.ahead > most_ahead) {
+    return fail(ErrorCode::internal, "linear: {} pieces ahead are more than {}", op.ahead,
+                most_ahead);
+  }
   if (op.x_format != RowFormat::columns && !has_units(weights.columns)) {
     return fail(ErrorCode::internal, "linear: x of {} columns has no units", weights.columns);
   }
@@ -206,6 +175,57 @@ bool writes(const Linear& op, RowFormat format) {
          (op.x_format == RowFormat::int8) == (format == RowFormat::int8) && has_units(outputs(op));
 }
 
+bool is_possible(const Tiling& tiling) {
+  return is_power_of_two_up_to_256(tiling.lanes) && is_power_of_two_up_to_256(tiling.workgroup) &&
+         tiling.lanes <= tiling.workgroup && tiling.ahead >= 1 && tiling.ahead <= most_ahead;
+}
+
+uint32_t row_pieces(const Linear& op) {
+  return static_cast<uint32_t>(div_up(op.weights.columns, takes_units(op) ? 32 : 8));
+}
+
+// Measured on an H200 (docs/operators.md).
+Tiling tiling(const Linear& op, const gpu::AdapterInfo& adapter) {
+  const bool units = takes_units(op);
+  const bool very_many_rows = op.weights.rows >= 1 << 16;
+  const bool many_columns = op.weights.columns >= op.unit_columns;
+  const uint32_t most_unit_lanes = very_many_rows ? 8 : many_columns ? 128 : 16;
+  const uint32_t ahead = !units ? most_ahead : very_many_rows ? 2 : 1;
+  const uint32_t pieces = row_pieces(op);
+  Tiling tiling{.units = units};
+  // A software adapter runs one invocation after another: more lanes only cost.
+  if (!adapter.software) {
+    tiling.lanes = units ? std::min(std::bit_floor(pieces), most_unit_lanes)
+                         : piece_lanes(div_up(op.weights.rows, rows_per_lane), pieces);
+  }
+  if (op.lanes != 0) tiling.lanes = op.lanes;
+  // As int8, whole units of outputs, of which an invocation has a quad at most.
+  const bool y_int8 = op.y_format == RowFormat::int8;
+  if (y_int8) tiling.lanes = std::clamp(tiling.lanes, 2u, 16u);
+  const uint32_t turns = (pieces + tiling.lanes - 1) / tiling.lanes;
+  tiling.ahead = std::min(turns, ahead);
+  while (turns % tiling.ahead != 0) --tiling.ahead;
+  if (op.ahead != 0) tiling.ahead = op.ahead;
+  tiling.workgroup = op.workgroup != 0 ? op.workgroup : std::max(64u, tiling.lanes);
+  if (y_int8) tiling.workgroup = std::max(tiling.workgroup, 16 * tiling.lanes);
+  return tiling;
+}
+
+void cut(Linear& op, const Tiling& tiling) {
+  op.lanes = tiling.lanes;
+  op.workgroup = tiling.workgroup;
+  op.ahead = tiling.ahead;
+  op.unit_rows = tiling.units ? 0 : UINT32_MAX;
+  if (!tiling.units) op.unit_columns = UINT32_MAX;
+}
+
+std::string shape(const Linear& op) {
+  const bool plain = op.y_format == RowFormat::columns;
+  return fmt::format("{} {}x{} {} {}{}{}", spec::name(op.weights.type), op.weights.rows,
+                     op.weights.columns, name(op.epilogue), name(op.x_format), plain ? "" : " to ",
+                     plain ? "" : name(op.y_format));
+}
+
 Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterInfo& adapter) {
   const uint32_t columns = op.weights.columns;
   const uint32_t group = rows_per_output(op.epilogue);
@@ -231,27 +251,27 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
             {div_up(part.rows, uint64_t{16} * w_rows), lines * x_rows, 0},
             traffic(op, part.rows)};
   }
-  const auto [lanes, workgroup, ahead] = tiling(op, adapter);
+  const Tiling taken = tiling(op, adapter);
   constants.insert(constants.end(), {{"M", op.rows == RowRoute::one ? 1.0 : op.few_rows},
-                                     {"LANES", double(lanes)},
-                                     {"WORKGROUP", double(workgroup)},
-                                     {"AHEAD", double(ahead)}});
-  std::string_view kernel = takes_units(op) ? "linear_units" : "linear_row";
+                                     {"LANES", double(taken.lanes)},
+                                     {"WORKGROUP", double(taken.workgroup)},
+                                     {"AHEAD", double(taken.ahead)}});
+  std::string_view kernel = taken.units ? "linear_units" : "linear_row";
   if (op.x_format == RowFormat::int8) {
     kernel = "linear_int8";
     constants.insert(constants.end(), {type,
-                                       {"WORDS", takes_units(op) ? 4.0 : 1.0},
+                                       {"WORDS", taken.units ? 4.0 : 1.0},
                                        {"Y_INT8", op.y_format == RowFormat::int8 ? 1.0 : 0.0}});
   } else {
     constants.push_back({"Y_IN_LANES", op.y_format == RowFormat::lanes ? 1.0 : 0.0});
-    if (!takes_units(op)) {
+    if (!taken.units) {
       constants.insert(constants.end(),
                        {type, {"X_IN_LANES", op.x_format == RowFormat::lanes ? 1.0 : 0.0}});
     }
   }
   return {kernel,
           std::move(constants),
-          {div_up(part.rows, rows_per_lane * workgroup / lanes), 0, 0},
+          {div_up(part.rows, rows_per_lane * taken.workgroup / taken.lanes), 0, 0},
           traffic(op, part.rows)};
 }
 

@@ -11,6 +11,8 @@
 // the same bits in both; `many` is tiled and agrees within tolerance only.
 #pragma once
 
+#include <map>
+
 #include "ops/op.h"
 
 namespace tandem::ops {
@@ -65,6 +67,26 @@ bool takes_int8(spec::WeightType weights);
 // Whether y can be in this format: of whole units, by `one` and `few` with gelu_pair, int8 where x
 // is int8 and lanes where it is not.
 bool writes(const Linear& op, RowFormat format);
+
+// How the routes `one` and `few` cut a matrix.
+struct Tiling {
+  uint32_t lanes = 1;
+  uint32_t workgroup = 64;
+  uint32_t ahead = 1;
+  bool units = false;  // whole ones of 32 columns, where it can
+  bool operator==(const Tiling&) const = default;
+};
+// Whether the kernels can be cut so.
+bool is_possible(const Tiling& tiling);
+// What the operator leaves open, its shape and the adapter decide.
+Tiling tiling(const Linear& op, const gpu::AdapterInfo& adapter);
+// How many pieces of a row its lanes take in turn.
+uint32_t row_pieces(const Linear& op);
+// Leaves nothing open, but to what y's format asks for.
+void cut(Linear& op, const Tiling& tiling);
+// What decides how a product of few rows is best cut, in words: "q4_0 2560x1536 none lanes".
+std::string shape(const Linear& op);
+using Tilings = std::map<std::string, Tiling, std::less<>>;  // by shape
 
 Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterInfo& adapter);
 Result<void> record(gpu::CommandList& commands, const Linear& op);
