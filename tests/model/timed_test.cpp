@@ -1,5 +1,5 @@
-// Timed sequences: which submissions have times, and that no kernel says it moves more than it is
-// bound to.
+// Timed sequences: which submissions have times, that no kernel says it moves more than it is bound
+// to, and how much a decode moves.
 #include <gtest/gtest.h>
 
 #include "model/models.h"
@@ -85,6 +85,35 @@ TEST(Traffic, NoKernelMovesMoreThanIsBound) {
       }
     }
   }
+}
+
+// Of a decoded token of the atlas, and of its weights all but the table that it reads a row of.
+struct Moved {
+  uint64_t bytes = 0;
+  uint64_t weights = 0;
+};
+Moved moved(ops::Activations activations) {
+  const auto model = make_target(atlas(), test_device(),
+                                 {.capacity = {.context = 512, .activations = activations}});
+  const auto sequence = expect_value(model::TargetSequence::make(*model));
+  Moved moved;
+  for (const gpu::CommandList* list : sequence->method("decode")) {
+    for (const gpu::DispatchInfo& info : list->dispatches()) {
+      moved.bytes += gpu::bytes(*info.traffic, {1, 256});
+    }
+  }
+  for (const model::PlannedBuffer& buffer : model->plan().weights) {
+    if (!buffer.name.starts_with("per_layer_embedding")) moved.weights += buffer.bytes;
+  }
+  return moved;
+}
+
+TEST(Traffic, ADecodeReadsItsWeightsOnceAndLittleElse) {
+  const Moved in_f32 = moved(ops::Activations::f32), in_int8 = moved(ops::Activations::int8);
+  EXPECT_GE(in_f32.bytes, in_f32.weights);
+  EXPECT_LE(static_cast<double>(in_f32.bytes), 1.10 * static_cast<double>(in_f32.weights));
+  EXPECT_LT(in_int8.bytes, in_f32.bytes);
+  EXPECT_GE(in_int8.bytes, in_int8.weights);
 }
 
 }  // namespace

@@ -180,6 +180,16 @@ class Performance(unittest.TestCase):
         self.assertIn("| decode at 512, tokens/s | 450 | 540 | 600 | goal |", self.page())
         self.assertIn("as of 2026-01-03", self.page())
 
+    def test_int8_activations_have_goals_of_their_own(self):
+        int8 = E2B | {"options": ORIGIN["options"] | {"activations": "int8"}}
+        self.write("2026-01-02-gpu9-e2b-bench.json", E2B)
+        self.write("2026-01-02-gpu9-e2b-int8-bench.json", int8 | {"decode": [decode_row(512, 700, 1)]})
+        self.run_script()
+        for part in ("## Goals with f32 activations", "| decode at 512, tokens/s | 450 | 540 | 455 | at least |",
+                     "## Goals with int8 activations", "| decode at 512, tokens/s | 540 | 680 | 700 | goal |",
+                     "### Bench: e2b with int8 activations on GPU 9", "KV f16, activations int8, context 640"):
+            self.assertIn(part, self.page())
+
     def test_libraries_stand_side_by_side(self):
         self.write("2026-01-02-gpu9-e2b-bench.json", E2B)
         self.run_script()
