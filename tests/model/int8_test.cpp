@@ -42,14 +42,14 @@ INSTANTIATE_TEST_SUITE_P(Places, Int8Steady, ::testing::Values(Place::cpu, Place
                          place_name);
 INSTANTIATE_TEST_SUITE_P(Places, Int8, ::testing::Values(Place::cpu, Place::gpu_f16), place_name);
 
-// No value of the prompt lies near a half, so that results are as near as those of f32.
-TEST_P(Int8Steady, PromptIsThatOfTransformers) {
-  const auto sequence = make_sequence(atlas_at(GetParam()));
-  const std::vector<uint32_t> ids = golden().ids("steady.ids");
+// Hidden states and logits of ids that the golden file has under `prefix`, of which no value lies
+// near a half, so that results are as near as those of f32.
+void expect_steady(model::Model& model, const std::string& prefix, Place place) {
+  const auto sequence = make_sequence(model);
   std::map<std::string, std::vector<float>, std::less<>> traced;
   std::vector<float> logits;
   ASSERT_TRUE(sequence->score(
-      ids,
+      golden().ids(prefix + ".ids"),
       [&](uint32_t, std::span<const float> rows) -> Result<void> {
         logits.insert(logits.end(), rows.begin(), rows.end());
         return {};
@@ -57,14 +57,27 @@ TEST_P(Int8Steady, PromptIsThatOfTransformers) {
       [&](std::string_view what, uint32_t, std::span<const float> values) {
         traced[std::string(what)].assign(values.begin(), values.end());
       }));
-  EXPECT_TRUE(close(logits, golden().floats("steady.logits"), tolerance(GetParam())));
+  EXPECT_TRUE(close(logits, golden().floats(prefix + ".logits"), tolerance(place)));
   for (auto& [what, values] : traced) {
     if (what == "embed" || what == "per_layer_inputs") continue;
-    std::vector<float> expected = golden().floats("steady.hidden." + what);
+    std::vector<float> expected = golden().floats(prefix + ".hidden." + what);
     // What the head reads.
-    if (what == "final") ops::quantize_reference(atlas().config.hidden, expected);
-    EXPECT_TRUE(close(values, expected, tolerance(GetParam()))) << what;
+    if (what == "final") ops::quantize_reference(model.config().hidden, expected);
+    EXPECT_TRUE(close(values, expected, tolerance(place))) << what;
   }
+}
+
+TEST_P(Int8Steady, PromptIsThatOfTransformers) {
+  expect_steady(atlas_at(GetParam()), "steady", GetParam());
+}
+
+// With heads of 16 columns, half a unit, and a table of Q8_0.
+TEST_P(Int8Steady, SmallModelIsThatOfTransformers) {
+  const nlohmann::json& small = golden().index().at("small");
+  const GridModel model{*spec::read_config(small.at("config").dump(), "small"), small.at("seed")};
+  const auto made = make_model(
+      model, GetParam(), {.context = 32, .input_bound = 32, .activations = ops::Activations::int8});
+  expect_steady(*made, "small", GetParam());
 }
 
 // Decode's kernels for few rows, and prefill's for many.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "artifact/artifact.h"
+#include "base/half.h"
 #include "spec/tensors.h"
 #include "support/checkpoint.h"
 #include "support/device.h"
@@ -32,13 +33,17 @@ float hash_value(uint32_t name_hash, uint32_t i, uint32_t seed) {
   return static_cast<float>(x >> 8) * 0x1p-23f - 1;
 }
 
-std::vector<float> hash_row(const spec::Source& source, spec::TensorClass tensor_class,
-                            uint32_t row, uint32_t seed) {
-  // transformers' own name, which has no prefix beside the assistant's inner model.
+// Of transformers' own name, which has no prefix beside the assistant's inner model.
+uint32_t name_hash_of(const spec::Source& source) {
   const bool outside = source.name.starts_with("pre_projection.") ||
                        source.name.starts_with("post_projection.") ||
                        source.name.starts_with("masked_embedding.");
-  const uint32_t name_hash = fnv1a32((outside ? "" : "model.") + source.name);
+  return fnv1a32((outside ? "" : "model.") + source.name);
+}
+
+std::vector<float> hash_row(const spec::Source& source, spec::TensorClass tensor_class,
+                            uint32_t row, uint32_t seed) {
+  const uint32_t name_hash = name_hash_of(source);
   const bool head_norm = source.name.find("q_norm") != std::string::npos ||
                          source.name.find("k_norm") != std::string::npos;
   const double columns = source.columns;
@@ -147,6 +152,29 @@ const artifact::Artifact& atlas_artifact() {
   return artifact;
 }
 
+spec::WeightType grid_type(const spec::Tensor& tensor) {
+  if (tensor.tensor_class == spec::TensorClass::vector) return spec::WeightType::f32;
+  return tensor.tensor_class == spec::TensorClass::table ? spec::WeightType::q8_0
+                                                         : spec::WeightType::q4_0;
+}
+
+// The quants of a row of a matrix or table.
+std::vector<std::byte> grid_row(const spec::Source& source, spec::WeightType type, uint32_t row,
+                                uint32_t seed) {
+  const uint32_t name_hash = name_hash_of(source);
+  std::vector<std::byte> quants(spec::planes(type, source.columns)[0].bytes_per_row);
+  for (uint32_t c = 0; c < source.columns; ++c) {
+    const float u = hash_value(name_hash, row * source.columns + c, seed);
+    if (type == spec::WeightType::q8_0) {
+      quants[c] = static_cast<std::byte>(static_cast<int>(u * 127));
+    } else {
+      const auto nibble = static_cast<uint8_t>(std::floor(u * 8) + 8);
+      quants[c / 32 * 16 + c % 16] |= static_cast<std::byte>(nibble << (c % 32 < 16 ? 0 : 4));
+    }
+  }
+  return quants;
+}
+
 }  // namespace
 
 std::string name(Place place) {
@@ -182,6 +210,33 @@ model::TensorTypes HashModel::types() const {
 
 void HashModel::fill(model::Model& model) const {
   fill_with_hashes(spec::tensors(config), seed, model);
+}
+
+model::TensorTypes GridModel::types() const {
+  model::TensorTypes types;
+  for (const spec::Tensor& tensor : spec::tensors(config)) types[tensor.name] = grid_type(tensor);
+  return types;
+}
+
+void GridModel::fill(model::Model& model) const {
+  for (const spec::Tensor& tensor : spec::tensors(config)) {
+    const spec::WeightType type = grid_type(tensor);
+    if (type == spec::WeightType::f32) {
+      fill_with_hashes({tensor}, seed, model);
+      continue;
+    }
+    const double levels = type == spec::WeightType::q8_0 ? 127 : 8;
+    const uint16_t scale = to_half(static_cast<float>(std::sqrt(3.0 / tensor.columns) / levels));
+    const std::vector<uint16_t> scales(uint64_t{tensor.rows} * (tensor.columns / 32), scale);
+    std::vector<std::byte> quants;
+    for (uint32_t row = 0; row < tensor.rows; ++row) {
+      const auto [source, index] = source_row(tensor, row);
+      const std::vector<std::byte> of_row = grid_row(*source, type, index, seed);
+      quants.insert(quants.end(), of_row.begin(), of_row.end());
+    }
+    expect_done(model.write(tensor.name + ".quants", 0, quants));
+    expect_done(model.write(tensor.name + ".scales", 0, std::as_bytes(std::span(scales))));
+  }
 }
 
 model::TensorTypes HashAssistant::types() const {
@@ -224,6 +279,11 @@ const Atlas& atlas() {
 }
 
 std::unique_ptr<model::Model> make_model(const HashModel& model, Place place,
+                                         model::Capacity capacity) {
+  return make_filled(model, model.types(), place, capacity);
+}
+
+std::unique_ptr<model::Model> make_model(const GridModel& model, Place place,
                                          model::Capacity capacity) {
   return make_filled(model, model.types(), place, capacity);
 }

@@ -28,6 +28,15 @@ struct HashModel {
   void fill(model::Model& model) const;
 };
 
+// The same with matrices that lie on the grids of Q4_0, tables on those of Q8_0
+// (tests/golden/int8.json says how).
+struct GridModel {
+  spec::Config config;
+  uint32_t seed = 0;
+  model::TensorTypes types() const;
+  void fill(model::Model& model) const;
+};
+
 // An assistant of the same kind; its token ordering is made with the target's seed.
 struct HashAssistant {
   spec::AssistantConfig config;
@@ -61,6 +70,8 @@ CpuPair make_pair(const HashModel& target, const HashAssistant& assistant,
 CpuPair make_atlas_pair(model::Capacity capacity);
 
 std::unique_ptr<model::Model> make_model(const HashModel& model, Place place,
+                                         model::Capacity capacity);
+std::unique_ptr<model::Model> make_model(const GridModel& model, Place place,
                                          model::Capacity capacity);
 std::unique_ptr<model::Model> make_model(const Atlas& atlas, Place place, model::Capacity capacity);
 
