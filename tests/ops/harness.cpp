@@ -84,7 +84,7 @@ TestMatrix random_matrix(WeightType type, uint32_t rows, uint32_t columns, uint3
   return quantize(type, rows, columns, random_floats(size_t{rows} * columns, seed));
 }
 
-GpuMatrix upload(const TestMatrix& matrix, uint32_t rows_per_part) {
+GpuMatrix upload(const TestMatrix& matrix, uint32_t rows_per_part, gpu::Device& device) {
   GpuMatrix result{{matrix.type, matrix.rows, matrix.columns, {}}, {}};
   if (rows_per_part == 0) rows_per_part = matrix.rows;
   auto plane = [&](const std::vector<std::byte>& bytes, uint32_t first,
@@ -94,7 +94,7 @@ GpuMatrix upload(const TestMatrix& matrix, uint32_t rows_per_part) {
     std::vector<std::byte> part(bytes.begin() + row_bytes * first,
                                 bytes.begin() + row_bytes * (first + rows));
     part.resize((part.size() + 3) / 4 * 4);
-    result.buffers.push_back(upload(part));
+    result.buffers.push_back(upload(part, device));
     return result.buffers.back().view();
   };
   for (uint32_t first = 0; first < matrix.rows; first += rows_per_part) {
@@ -105,7 +105,9 @@ GpuMatrix upload(const TestMatrix& matrix, uint32_t rows_per_part) {
   return result;
 }
 
-gpu::Buffer upload(const ops::Step& step) { return upload(std::vector{step}); }
+gpu::Buffer upload(const ops::Step& step, gpu::Device& device) {
+  return upload(std::vector{step}, device);
+}
 
 std::vector<float> in_lane_order(std::span<const float> rows, uint32_t columns) {
   std::vector<float> result;
@@ -120,16 +122,17 @@ std::vector<float> in_lane_order(std::span<const float> rows, uint32_t columns) 
   return result;
 }
 
-gpu::Buffer upload_rows(ops::RowFormat format, uint32_t columns, std::span<const float> rows) {
+gpu::Buffer upload_rows(ops::RowFormat format, uint32_t columns, std::span<const float> rows,
+                        gpu::Device& device) {
   switch (format) {
     case ops::RowFormat::columns:
       break;
     case ops::RowFormat::lanes:
-      return upload(in_lane_order(rows, columns));
+      return upload(in_lane_order(rows, columns), device);
     case ops::RowFormat::int8:
-      return upload(ops::int8_rows_reference(columns, rows));
+      return upload(ops::int8_rows_reference(columns, rows), device);
   }
-  return upload(rows);
+  return upload(rows, device);
 }
 
 testing::AssertionResult is_int8(std::span<const uint32_t> words, uint32_t columns,

@@ -35,14 +35,16 @@ struct GpuMatrix {
   std::vector<gpu::Buffer> buffers;
 };
 // In parts of `rows_per_part` rows (0: one part), each plane of a part in a buffer of its own.
-GpuMatrix upload(const TestMatrix& matrix, uint32_t rows_per_part = 0);
+GpuMatrix upload(const TestMatrix& matrix, uint32_t rows_per_part = 0,
+                 gpu::Device& device = test_device());
 
-gpu::Buffer upload(const ops::Step& step);
+gpu::Buffer upload(const ops::Step& step, gpu::Device& device = test_device());
 
 // Rows of `columns` as they lie in lane order (ops/op.h).
 std::vector<float> in_lane_order(std::span<const float> rows, uint32_t columns);
 // Rows of `columns`, given column by column, in any format.
-gpu::Buffer upload_rows(ops::RowFormat format, uint32_t columns, std::span<const float> rows);
+gpu::Buffer upload_rows(ops::RowFormat format, uint32_t columns, std::span<const float> rows,
+                        gpu::Device& device = test_device());
 
 // Whether `words` are `rows` as int8: d within the rounding of a product, and q within half a step,
 // or where a division that rounded otherwise may take a value that lies between two steps; the sum

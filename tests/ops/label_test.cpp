@@ -16,11 +16,12 @@ namespace {
 constexpr gpu::View bound{1, 0, 256};
 
 Route linear(spec::WeightType type, uint32_t rows, uint32_t columns, Epilogue epilogue,
-             RowRoute route) {
+             RowRoute route, RowFormat x_format = RowFormat::columns) {
   const Linear op{.weights = {type, rows, columns, {{0, rows, {}, {}}}},
                   .epilogue = epilogue,
                   .rows = route,
                   .softcap = 30,
+                  .x_format = x_format,
                   .max_rows = 1};
   return linear_route(op, op.weights.parts[0], {});
 }
@@ -48,6 +49,8 @@ TEST(Label, TellsTheShape) {
        "linear_tiled f16 8192x256 softcap"},
       {linear(WeightType::f32, 32, 256, Epilogue::gelu_times, RowRoute::many),
        "linear_tiled f32 32x256 gelu_times"},
+      {linear(WeightType::q8_0, 64, 96, Epilogue::none, RowRoute::many, RowFormat::int8),
+       "linear_tiled_int8 q8_0 64x96"},
       {attention_routes(attention(AttentionRoute::split, 1024))[0],
        "attention_split 8/1x256 f16 window=1024"},
       {attention_routes(attention(AttentionRoute::split, 1024))[1],

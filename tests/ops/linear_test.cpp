@@ -51,11 +51,11 @@ struct Case {
 };
 
 std::string show(const Case& c) {
-  return fmt::format("{} [{}, {}], epilogue {}, route {}, {} rows, parts of {}, {} lanes, "
-                     "x format {}, tile {}x{}x{}",
-                     spec::name(c.type), c.rows, c.columns, int(c.epilogue), int(c.route), c.live,
-                     c.rows_per_part, c.lanes, int(c.x_format), c.tile.lines, c.tile.x_rows,
-                     c.tile.w_rows);
+  return fmt::format(
+      "{} [{}, {}], epilogue {}, route {}, {} rows, parts of {}, {} lanes, "
+      "x format {}, tile {}x{}x{}",
+      spec::name(c.type), c.rows, c.columns, int(c.epilogue), int(c.route), c.live, c.rows_per_part,
+      c.lanes, int(c.x_format), c.tile.lines, c.tile.x_rows, c.tile.w_rows);
 }
 
 struct Data {
@@ -77,13 +77,13 @@ struct Bound {
   gpu::Buffer step, x, times, y;
 };
 
-Bound bind(const Case& c, const Data& data) {
+Bound bind(const Case& c, const Data& data, gpu::Device& device = test_device()) {
   Bound bound{{},
-              test::upload(data.weights, c.rows_per_part),
-              test::upload(Step{.rows = c.live}),
-              test::upload_rows(c.x_format, c.columns, data.x),
-              test::upload(data.times),
-              test::poisoned(uint64_t{c.max_rows()} * c.outputs() * 4)};
+              test::upload(data.weights, c.rows_per_part, device),
+              test::upload(Step{.rows = c.live}, device),
+              test::upload_rows(c.x_format, c.columns, data.x, device),
+              test::upload(data.times, device),
+              test::poisoned(uint64_t{c.max_rows()} * c.outputs() * 4, device)};
   bound.op = {.weights = bound.weights.matrix,
               .epilogue = c.epilogue,
               .rows = c.route,
@@ -103,12 +103,12 @@ Bound bind(const Case& c, const Data& data) {
 }
 
 // All of y, poison included.
-std::vector<float> product(const Case& c, const Data& data) {
-  const Bound bound = bind(c, data);
-  gpu::CommandList commands(test_device());
+std::vector<float> product(const Case& c, const Data& data, gpu::Device& device = test_device()) {
+  const Bound bound = bind(c, data, device);
+  gpu::CommandList commands(device);
   test::expect_success(record(commands, bound.op));
   test::run(commands, {.rows = c.max_rows()});
-  return test::download(bound.y.view());
+  return test::download(bound.y.view(), device);
 }
 
 std::vector<float> expected(const Case& c, const Data& data) {
@@ -120,8 +120,8 @@ std::vector<float> expected(const Case& c, const Data& data) {
 }
 
 // The live rows of y are as the reference's; the others were not written.
-void expect_product(const Case& c, const Data& data) {
-  const std::vector<float> y = product(c, data);
+void expect_product(const Case& c, const Data& data, gpu::Device& device = test_device()) {
+  const std::vector<float> y = product(c, data, device);
   const size_t live = size_t{c.live} * c.outputs();
   EXPECT_TRUE(test::close(std::span(y).first(live), expected(c, data), tolerance)) << show(c);
   for (size_t i = live; i < y.size(); ++i) {
@@ -285,6 +285,21 @@ TEST(Linear, AgreesForEveryTileOfInt8) {
                  .x_format = RowFormat::int8,
                  .tile = tile};
     expect_product(c, random_data(c));
+  }
+}
+
+TEST(Linear, TakesRowsOfInt8WithoutDp4a) {
+  const auto device = test::open_device({.disabled = {.dp4a = true}});
+  for (WeightType type : {WeightType::q4_0, WeightType::q8_0}) {
+    for (RowRoute route : {RowRoute::few, RowRoute::many}) {
+      const Case c{.type = type,
+                   .rows = 70,
+                   .columns = 96,
+                   .route = route,
+                   .live = 3,
+                   .x_format = RowFormat::int8};
+      expect_product(c, random_data(c), *device);
+    }
   }
 }
 
@@ -580,6 +595,19 @@ TEST(LinearRoute, LanesFillTheGpuAndReadTheirPiecesAhead) {
   op.x_format = RowFormat::lanes;
   const std::string head = describe(linear_route(op, op.weights.parts[0], {}));
   EXPECT_NE(head.find("LANES=8 WORKGROUP=64 AHEAD=2"), std::string::npos) << head;
+}
+
+TEST(LinearRoute, ATileOfInt8IsLargeWhereThatLeavesManyWorkgroups) {
+  for (auto [rows, columns, tile] :
+       {std::tuple{12288u, 1536u, "LINES=8 TEAMS=1"}, {1536u, 6144u, "LINES=4 TEAMS=2"}}) {
+    Linear op = unbound(WeightType::q4_0, rows, columns);
+    op.rows = RowRoute::many;
+    op.x_format = RowFormat::int8;
+    op.max_rows = 512;
+    const std::string text = describe(linear_route(op, op.weights.parts[0], {}));
+    EXPECT_EQ(text.substr(0, 18), "linear_tiled_int8 ");
+    EXPECT_NE(text.find(tile), std::string::npos) << text;
+  }
 }
 
 bool rows_are_bit_identical(gpu::Device& device, const Linear& op) {

@@ -241,8 +241,7 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
   if (op.rows == RowRoute::many) {
     const auto [lines, x_rows, w_rows, teams] = row_tile(op);
     const bool int8 = op.x_format == RowFormat::int8;
-    constants.insert(constants.end(),
-                     {type, {"LINES", double(lines)}, {"TEAMS", double(teams)}});
+    constants.insert(constants.end(), {type, {"LINES", double(lines)}, {"TEAMS", double(teams)}});
     if (!int8) {
       constants.insert(constants.end(), {{"X_ROWS", double(x_rows)}, {"W_ROWS", double(w_rows)}});
     }

@@ -4,9 +4,9 @@
 //   weights, scales  planes of [ROWS, COLUMNS] (spec/layout.h), TYPE q4_0 or q8_0
 //   x [rows][COLUMNS] words, RowFormat::int8 (op.h); times and y [rows][Y_STRIDE], from element
 //   Y_OFFSET on
-// An invocation sums 8 rows of x x 4 weight rows, so that a team has two invocations for each row of
-// x in its tile, one for each unit. Limits: COLUMNS % 32 == 0; gelu_pair: ROWS is even; LINES 4 or 8,
-// TEAMS 1 or 2, LINES * TEAMS at most 8. At most 14 KiB of workgroup memory.
+// An invocation sums 8 rows of x times 4 weight rows, so that a team has two invocations for each
+// row of x in its tile, which read a unit each. Limits: COLUMNS % 32 == 0; gelu_pair: ROWS is even;
+// LINES 4 or 8, TEAMS 1 or 2, LINES * TEAMS at most 8. At most 14 KiB of workgroup memory.
 
 //#include step.wgsl
 //#include gelu.wgsl
@@ -35,7 +35,7 @@ const q4_0 = 0u;
 
 const guards = 4u;
 const x_rows = 8u;   // of an invocation
-const w_tile = 64u;  // weight rows of the tile, four of each of 16 invocations
+const w_tile = 64u;  // weight rows, four of each of 16 invocations
 const turn_units = 2u;
 
 override UNITS = COLUMNS / 32u;
@@ -45,10 +45,12 @@ override X_TILE = x_rows * LINES;
 override W_READS = w_tile / X_TILE;  // weight rows of which an invocation reads a unit
 override W_QUADS = select(2u, 1u, TYPE == q4_0);  // of a unit of them as it is stored
 override TILE = 2u * X_TILE + W_QUADS * w_tile;
+override TILES = turn_units * TEAMS * TILE;
+override SUMS = (TEAMS - 1u) * x_rows * TEAM;
 
 // Of each unit of a turn and team: the first 16 columns of the rows of x, the other 16, and the
 // quads of the weight rows; at the end the sums of the second team.
-var<workgroup> tiles: array<vec4<u32>, max(turn_units * TEAMS * TILE, (TEAMS - 1u) * x_rows * TEAM)>;
+var<workgroup> tiles: array<vec4<u32>, max(TILES, SUMS)>;
 // d, and what a sum of products begins with.
 var<workgroup> x_scales: array<vec2<u32>, turn_units * TEAMS * X_TILE>;
 var<workgroup> w_scales: array<f32, turn_units * TEAMS * w_tile>;
