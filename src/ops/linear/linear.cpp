@@ -62,6 +62,12 @@ RowTile row_tile(const Linear& op) {
   return tiles(middle) >= enough ? middle : small;
 }
 
+// Invocations of one of `one` and `few`: sums of four rows and what makes int8 do not fit 16 KiB of
+// workgroup memory together.
+uint32_t most_invocations(const Linear& op) {
+  return op.x_format == RowFormat::int8 && op.few_rows > 3 ? 128 : 256;
+}
+
 bool is_power_of_two_up_to_256(uint32_t value) {
   return std::has_single_bit(value) && value <= 256;
 }
@@ -81,6 +87,10 @@ Result<void> check(const Linear& op) {
     return fail(ErrorCode::internal,
                 "linear: {} lanes in workgroups of {} are no powers of two up to 256", op.lanes,
                 op.workgroup);
+  }
+  if (std::max(op.lanes, op.workgroup) > most_invocations(op)) {
+    return fail(ErrorCode::internal, "linear: {} invocations are more than {}",
+                std::max(op.lanes, op.workgroup), most_invocations(op));
   }
   if (op.ahead > most_ahead) {
     return fail(ErrorCode::internal, "linear: {} pieces ahead are more than {}", op.ahead,
@@ -198,10 +208,11 @@ Tiling tiling(const Linear& op, const gpu::AdapterInfo& adapter) {
     tiling.lanes = units ? std::min(std::bit_floor(pieces), most_unit_lanes)
                          : piece_lanes(div_up(op.weights.rows, rows_per_lane), pieces);
   }
+  tiling.lanes = std::min(tiling.lanes, most_invocations(op));
   if (op.lanes != 0) tiling.lanes = op.lanes;
   // As int8, whole units of outputs, of which an invocation has a quad at most.
   const bool y_int8 = op.y_format == RowFormat::int8;
-  if (y_int8) tiling.lanes = std::clamp(tiling.lanes, 2u, 16u);
+  if (y_int8) tiling.lanes = std::clamp(tiling.lanes, 2u, most_invocations(op) / 16);
   const uint32_t turns = (pieces + tiling.lanes - 1) / tiling.lanes;
   tiling.ahead = std::min(turns, ahead);
   while (turns % tiling.ahead != 0) --tiling.ahead;

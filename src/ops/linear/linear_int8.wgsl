@@ -7,7 +7,7 @@
 //   Y_OFFSET on. Y_INT8: rows of y are RowFormat::int8 too, EPILOGUE gelu_pair; a workgroup then
 //   has whole units of outputs, and an invocation at most a quad of them.
 // Limits: as linear_row.wgsl, COLUMNS % 32 == 0; Y_INT8: Y_STRIDE % 32 == 0, Y_OFFSET % 32 == 0,
-// WORKGROUP >= 16 LANES, M <= 2 LANES.
+// WORKGROUP >= 16 LANES, M <= 2 LANES. 256 bytes of workgroup memory more.
 
 //#include step.wgsl
 //#include gelu.wgsl
