@@ -66,7 +66,8 @@ struct EngineOptions {
   // Where measurements of this machine's GPU adapters are kept, in a file for each: how the matrix
   // products of decoding run fastest. What it has is used; what it does not have is measured when
   // an engine opens, once, which takes some seconds. It is made where there is none. Empty: nothing
-  // is measured, read or written, and products run by rules for their shapes. Software adapters,
+  // is measured, read or written, and products run by rules for their shapes. Another measurement
+  // may add in another order, so that logits differ in their last bits. Software adapters,
   // and those without timestamps, always run by the rules.
   std::string tuning_folder;
   // Takes lines for people about the tuning, on the calling thread: what was measured and where it
@@ -88,7 +89,9 @@ struct EngineInfo {
   bool software = false;  // the adapter is a software one
   std::vector<std::string> tiers;
   std::string kernel_closure;  // the sha256 over all kernels, in hex; empty on the CPU
-  SampleOptions sampling;      // the artifact's defaults
+  KvPrecision kv = KvPrecision::f16;
+  Activations activations = Activations::f32;  // also f32 where no product can read int8
+  SampleOptions sampling;                      // the artifact's defaults
   uint32_t vocabulary = 0;
   uint32_t context = 0;
   uint32_t input_bound = 0;

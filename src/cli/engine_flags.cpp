@@ -49,9 +49,9 @@ void EngineFlags::add(CLI::App& app) {
   app.add_option("--kv", kv, "Precision of the KV cache")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
-  app.add_option(
-         "--activations", activations,
-         "What products read of rows: f32, or int8 in blocks of 32, which is faster and rounds")
+  app.add_option("--activations", activations,
+                 "What products read of rows: f32, or int8 in blocks of 32, which is faster on "
+                 "GPUs and rounds")
       ->check(CLI::IsMember({"f32", "int8"}))
       ->capture_default_str();
   app.add_option("--context", context, "Positions of the KV cache (default: the artifact's bound)")

@@ -75,6 +75,8 @@ nlohmann::json to_json(const EngineInfo& info, const Generation& generation,
           {"driver", info.driver},
           {"library", info.library},
           {"tiers", info.tiers},
+          {"kv", name(info.kv)},
+          {"activations", name(info.activations)},
           {"artifact", info.artifact},
           {"provenance", info.provenance},
           {"kernel_closure", info.kernel_closure}};

@@ -197,8 +197,9 @@ void print_tensors(const artifact::Manifest& manifest) {
 }
 
 void print_plan(const model::Plan& plan) {
-  fmt::print("\nplan: context {}, input bound {}, KV {}\n", plan.capacity.context,
-             plan.capacity.input_bound, plan.capacity.kv == ops::KvType::f16 ? "f16" : "f32");
+  fmt::print("\nplan: context {}, input bound {}, KV {}, activations {}\n", plan.capacity.context,
+             plan.capacity.input_bound, plan.capacity.kv == ops::KvType::f16 ? "f16" : "f32",
+             plan.capacity.activations == ops::Activations::int8 ? "int8" : "f32");
   fmt::print("  weights   {:>10} in {}\n", megabytes(plan.weight_bytes()),
              counted(plan.weights.size(), "buffer"));
   fmt::print("  scratch   {:>10} in {}, shared by all sessions\n", megabytes(plan.scratch_bytes()),

@@ -53,8 +53,15 @@ std::string counted(uint64_t count, std::string_view one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
+std::string_view name(KvPrecision kv) { return kv == KvPrecision::f16 ? "f16" : "f32"; }
+
+std::string_view name(Activations activations) {
+  return activations == Activations::int8 ? "int8" : "f32";
+}
+
 std::string adapter(const EngineInfo& info) {
-  return fmt::format("{}{}", printable(info.adapter), info.software ? " (software)" : "");
+  return fmt::format("{}{}{}", printable(info.adapter), info.software ? " (software)" : "",
+                     info.activations == Activations::int8 ? ", int8 activations" : "");
 }
 
 }  // namespace tandem::cli

@@ -31,5 +31,7 @@ std::string counted(uint64_t count, std::string_view one);
 
 // "NVIDIA H200", "SwiftShader Device (software)", "cpu".
 std::string adapter(const EngineInfo& info);
+std::string_view name(KvPrecision kv);
+std::string_view name(Activations activations);
 
 }  // namespace tandem::cli

@@ -109,6 +109,8 @@ void print(const Flags& flags, const EngineInfo& info, const Score& score) {
                                {"tokens_per_second", score.tokens_per_second()},
                                {"adapter", info.adapter},
                                {"software", info.software},
+                               {"kv", name(info.kv)},
+                               {"activations", name(info.activations)},
                                {"artifact", info.artifact},
                                {"kernel_closure", info.kernel_closure}};
   fmt::print("{}\n", json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));

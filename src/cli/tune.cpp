@@ -26,7 +26,12 @@ Result<void> run(const EngineFlags& flags) {
   ops::TunedProducts tuned;
   TRY(engine::measure_tuning(opened, tuned));
   print_tuning(opened, tuned);
-  if (options.tuning_folder.empty()) return {};
+  if (options.tuning_folder.empty()) {
+    fmt::print("\nnot kept: {}\n", flags.tuning == "off"
+                                       ? "--tuning off"
+                                       : "neither XDG_CACHE_HOME nor HOME is an absolute path");
+    return {};
+  }
   const std::filesystem::path file = engine::tuning_file(options.tuning_folder, adapter);
   // Of other models.
   if (Result<ops::TunedProducts> kept = engine::read_tuning(file, adapter)) tuned.merge(*kept);
@@ -44,7 +49,9 @@ Command tune(CLI::App& parent) {
   flags->add(*app);
   app->footer(
       "Commands that open an engine do this by themselves, once, for what was not measured; with\n"
-      "--tuning off they do not, and here nothing is kept. `tandem inspect --routes` shows what "
+      "--tuning off they do not, and here nothing is kept. Products of int8 are others than those "
+      "of\n"
+      "f32: with --activations int8 they are measured. `tandem inspect --routes` shows what "
       "is\n"
       "kept.");
   return {app, [flags] { return run(*flags); }};

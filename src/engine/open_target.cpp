@@ -49,6 +49,14 @@ Result<model::Capacity> capacity(const artifact::Manifest& manifest, const Engin
   return capacity;
 }
 
+// Whether int8 activations change anything: products of the per-layer inputs never read them.
+bool has_int8_products(const artifact::Manifest& manifest) {
+  const auto& tensors = manifest.tensors;
+  return std::any_of(tensors.begin(), tensors.end(), [](const artifact::TensorEntry& tensor) {
+    return ops::takes_int8(tensor.type) && tensor.name.find("per_layer") == std::string::npos;
+  });
+}
+
 const spec::AssistantConfig* assistant(const artifact::Manifest& manifest) {
   return manifest.mtp ? &manifest.mtp->config : nullptr;
 }
@@ -86,9 +94,14 @@ EngineInfo describe(const artifact::Artifact& artifact, const OpenedModel& opene
   EngineInfo info;
   info.artifact = artifact.digest().hex();
   info.vocabulary = artifact.config().vocabulary;
-  info.context = opened.model->capacity().context;
-  info.input_bound = opened.model->capacity().input_bound;
-  info.drafts = opened.model->capacity().drafts;
+  const model::Capacity& capacity = opened.model->capacity();
+  info.context = capacity.context;
+  info.input_bound = capacity.input_bound;
+  info.drafts = capacity.drafts;
+  info.kv = capacity.kv == ops::KvType::f16 ? KvPrecision::f16 : KvPrecision::f32;
+  if (capacity.activations == ops::Activations::int8 && has_int8_products(artifact.manifest())) {
+    info.activations = Activations::int8;
+  }
   info.weight_bytes = artifact.plan().bytes;
   if (!opened.device) {
     info.adapter = "cpu";

@@ -1,5 +1,7 @@
 #include "engine/tuning_file.h"
 
+#include <random>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -41,6 +43,10 @@ Result<ops::TimedTiling> read_timed(JsonObject object) {
   TRY_ASSIGN(timed.time.one, object.get<double>("one_us"));
   TRY_ASSIGN(timed.time.few, object.get<double>("few_us"));
   TRY(object.finish());
+  if (timed.time.one < 0 || timed.time.few < 0) {
+    return fail(ErrorCode::bad_value, "{}: expected times, found {} and {} us", object.where(),
+                timed.time.one, timed.time.few);
+  }
   if (ops::is_possible(timed.tiling)) return timed;
   return fail(
       ErrorCode::bad_value,
@@ -107,14 +113,20 @@ Result<void> write_tuning(const std::filesystem::path& file, const gpu::AdapterI
     return fail(ErrorCode::io, "{}: cannot make the folder: {}", file.parent_path().string(),
                 error.message());
   }
-  // A publication replaces nothing. Who finds no file in between measures anew.
-  std::filesystem::remove(file, error);
-  TRY_ASSIGN(FilePublication publication, FilePublication::begin(file));
+  // A publication replaces nothing, so a new file takes the place of the old one when it is whole.
+  std::filesystem::path fresh = file;
+  fresh += fmt::format(".{:08x}", std::random_device{}());
+  TRY_ASSIGN(FilePublication publication, FilePublication::begin(fresh));
   TRY(publication.file().write(canonical_json({{"schema", schema},
                                                {"version", version},
                                                {"measured_on", identity(adapter)},
                                                {"products", std::move(products)}})));
-  return publication.commit();
+  TRY(publication.commit());
+  std::filesystem::rename(fresh, file, error);
+  if (!error) return {};
+  const std::string reason = error.message();
+  std::filesystem::remove(fresh, error);
+  return fail(ErrorCode::io, "{}: cannot be replaced: {}", file.string(), reason);
 }
 
 }  // namespace tandem::engine

@@ -108,6 +108,20 @@ TEST(TilingSearch, KeepsTheRulesForLessThanFivePercent) {
   EXPECT_EQ(faster(0.94).result.chosen.tiling, other);
 }
 
+TEST(TilingSearch, ATimeOfNothingIsNone) {
+  const Linear op = product(2560, 1536, false);
+  const Tiling rules = tiling(op, {});
+  Tiling other = rules;
+  other.workgroup = 256;
+  for (const Tiling& nothing : {rules, other}) {
+    const TunedProduct found = search(op, [&](const Tiling& tiling) -> ProductTime {
+                                 if (tiling == nothing) return {8, 0};
+                                 return tiling == rules ? ProductTime{10, 40} : ProductTime{12, 48};
+                               }).result;
+    EXPECT_EQ(found.chosen.tiling, rules);
+  }
+}
+
 TEST(TilingSearch, OneRowAndSeveralCountAlike) {
   const Linear op = product(2560, 1536, false);
   const Tiling rules = tiling(op, {});

@@ -1,6 +1,7 @@
 #include "ops/linear/tiling_search.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tandem::ops {
 namespace {
@@ -11,7 +12,11 @@ constexpr uint32_t most_lanes = 256, most_ahead = 4;
 constexpr size_t most_finalists = 3;
 
 // Against the rules', one row and several counting alike, but for those that are slower for one.
+// What noise has made 0 says nothing.
 double score(const ProductTime& time, const ProductTime& rules) {
+  if (std::min({time.one, time.few, rules.one, rules.few}) <= 0) {
+    return std::numeric_limits<double>::infinity();
+  }
   const double one = time.one / rules.one, few = time.few / rules.few;
   return one > 1 ? one : (one + few) / 2;
 }
