@@ -212,7 +212,10 @@ export interface Engine {
   readonly profile: boolean;
 
   /** Nothing is allocated on the GPU. `options` replace those of the factory. */
-  plan(manifest: Uint8Array, options?: Pick<EngineOptions, 'context' | 'inputBound' | 'kv' | 'drafts'>): Promise<Plan>;
+  plan(
+    manifest: Uint8Array,
+    options?: Pick<EngineOptions, 'context' | 'inputBound' | 'kv' | 'activations' | 'drafts'>,
+  ): Promise<Plan>;
   /**
    * manifest and tokenizer are the bytes of manifest.json and of the tokenizer's file that it names. All or nothing.
    * Compiles every pipeline; the first session takes no further time. Errors: those of the files, limit_exceeded,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { countImports } from './support/count_imports.mjs';
-import { generate, loaded } from './support/engine.mjs';
+import { atlas, generate, loaded } from './support/engine.mjs';
 import { golden } from './support/golden.mjs';
 
 let engine, session, imports;
@@ -48,4 +48,14 @@ test('a round costs one call from wasm', async () => {
     assert.deepEqual([...imports.counts], [['tandem_gpu_submit', submissions]]);
     assert.equal(after.crossings - before.crossings, submissions);
   }
+});
+
+test('activations are f32 or int8, and nothing else', async () => {
+  for (const activations of ['f32', 'int8']) {
+    assert.equal((await engine.plan(atlas.manifest, { activations })).refusal, null);
+  }
+  await assert.rejects(engine.plan(atlas.manifest, { activations: 'int4' }), {
+    code: 'bad_value',
+    message: 'options: activations: expected f32 or int8, found int4',
+  });
 });

@@ -1,7 +1,8 @@
 // The built modules under Node at length: every golden token, and all that a session can be asked for.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { generate, goldenIds, loaded } from './support/engine.mjs';
+import { generate, goldenIds, gpu, loaded } from './support/engine.mjs';
+import { goldenInt8 } from './support/golden.mjs';
 
 const golden = await goldenIds('target.safetensors');
 const prompts = golden.names.filter((name) => name.endsWith('.greedy')).map((name) => name.slice(0, -'.greedy'.length));
@@ -158,6 +159,29 @@ test('without subgroups the tokens are the same', async () => {
   assert.deepEqual((await generate(session, golden.ids('short.ids'), options)).ids, expected);
   await engine.unload();
 });
+
+// The profile builds, whose kernels' names say what products read.
+for (const [adapter, options, packed] of [
+  ['an adapter that has packed integer products', {}, true],
+  ['one that has none', { gpu: { requestAdapter: (options) => gpu.requestAdapter(options) } }, false],
+]) {
+  test(`int8 activations give their golden tokens on ${adapter}`, async () => {
+    const engine = await loaded('gemma4_mtp.profile', { activations: 'int8', ...options });
+    assert.equal(engine.info.tiers.includes('dp4a'), packed);
+    const session = await engine.session();
+    const { ids, greedy } = goldenInt8('profile');
+    for (const mtp of ['on', 'off']) {
+      session.reset();
+      const asked = { maxTokens: greedy.length, ignoreEos: true, sampling: { temperature: 0 }, mtp };
+      assert.deepEqual((await generate(session, ids, asked)).ids, greedy);
+    }
+    const { text } = await generate(session, engine.encodeChat(question), { sampling: { temperature: 0 } });
+    assert.equal(text, 'The capital of France is Paris.');
+    const kernels = session.times().map(({ kernel }) => kernel);
+    for (const name of [/\blinear_int8/, /\blinear_tiled_int8/]) assert.match(kernels.join(), name);
+    await engine.unload();
+  });
+}
 
 test('a profile build tells the time of each kernel', async () => {
   const engine = await loaded('gemma4_mtp.profile');

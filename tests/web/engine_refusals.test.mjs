@@ -97,6 +97,7 @@ test('options that are out of range', async () => {
     [{ drafts: 3 }, 'invalid_argument'],
     [{ context: 0 }, 'invalid_argument'],
     [{ kv: 'f8' }, 'bad_value'],
+    [{ activations: 'int4' }, 'bad_value'],
     [{ disabledTiers: ['speed'] }, 'invalid_argument'],
   ]) {
     const engine = await createMtp({ gpu, ...options });

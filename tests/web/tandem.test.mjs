@@ -76,6 +76,12 @@ for (const [what, options, views, expected] of [
   });
 }
 
+test('options of a load reach the engine as they are', async () => {
+  const options = { context: 50, inputBound: 16, kv: 'f32', activations: 'int8', disabledTiers: ['dp4a'] };
+  await open(options);
+  for (const [name, value] of Object.entries(options)) assert.deepEqual(calls[0].options[name], value, name);
+});
+
 for (const [what, change, options, code] of [
   ['mtp: on without an assistant', { views: { plain: {} } }, { mtp: 'on' }, 'invalid_argument'],
   ['no views', { views: undefined }, {}, 'malformed_artifact'],

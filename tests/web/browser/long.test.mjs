@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { loadAtlas, startEngine } from '../support/engine_page.mjs';
-import { golden } from '../support/golden.mjs';
+import { golden, goldenInt8 } from '../support/golden.mjs';
 
 let site;
 before(async () => {
@@ -175,4 +175,20 @@ test('the faster routes can be kept off, with the same tokens', async () => {
   );
   assert.deepEqual(answer.ids, greedy.slice(0, 24));
   await page.close();
+});
+
+test('int8 activations give their golden tokens, with packed integer products and without', async () => {
+  const { ids, greedy } = goldenInt8('profile');
+  for (const disabledTiers of [[], ['dp4a']]) {
+    const page = await site.open();
+    const { info } = await loadAtlas(page, { activations: 'int8', profile: true, context: 256, disabledTiers });
+    assert.equal(info.tiers.includes('dp4a'), disabledTiers.length === 0);
+    const [answer, times] = await page.evaluate(async (ids) => {
+      const session = window.model.session();
+      return [await window.generate(session, ids, { mtp: 'on', maxTokens: 64 }), await session.times()];
+    }, ids);
+    assert.deepEqual(answer.ids, greedy);
+    assert.match(times.map(({ kernel }) => kernel).join(), /\blinear_int8/);
+    await page.close();
+  }
 });

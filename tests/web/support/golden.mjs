@@ -13,7 +13,12 @@ export async function goldenIds(file) {
   return { names: Object.keys(header), ids };
 }
 
-const target = await goldenIds('target.safetensors');
+async function prompts(file) {
+  const { ids } = await goldenIds(file);
+  return (prompt) => ({ ids: ids(`${prompt}.ids`), greedy: ids(`${prompt}.greedy`) });
+}
 
 /** A prompt's ids and the 64 tokens that follow greedily. */
-export const golden = (prompt) => ({ ids: target.ids(`${prompt}.ids`), greedy: target.ids(`${prompt}.greedy`) });
+export const golden = await prompts('target.safetensors');
+/** The same with int8 activations. Of `profile` no token is near another, so all 64 hold on every adapter. */
+export const goldenInt8 = await prompts('int8.safetensors');
