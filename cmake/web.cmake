@@ -22,8 +22,9 @@ set(src ${PROJECT_SOURCE_DIR}/src)
 set(mtp_operators draft gathered_linear linear_add_norm linear_top_k scatter top_k)
 file(GLOB operators CONFIGURE_DEPENDS ${src}/ops/*.cpp ${src}/ops/*/*.cpp)
 list(FILTER operators EXCLUDE REGEX "_reference\\.cpp$|/label\\.cpp$")
-# Tables and recounts that the host needs are kept with the references.
-list(APPEND operators ${src}/ops/accept/accept_reference.cpp ${src}/ops/qkv_rope/qkv_rope_reference.cpp)
+# Tables, recounts and rows of int8 that the host needs are kept with the references.
+list(APPEND operators ${src}/ops/accept/accept_reference.cpp ${src}/ops/qkv_rope/qkv_rope_reference.cpp
+                      ${src}/ops/quantize/quantize_reference.cpp)
 file(GLOB mtp_kernels CONFIGURE_DEPENDS ${src}/ops/*/*.wgsl)
 set(plain_kernels ${mtp_kernels})
 foreach(operator ${mtp_operators})
