@@ -103,6 +103,8 @@ export interface EngineInfo {
   context: number;
   inputBound: number;
   drafts: number;
+  kv: 'f16' | 'f32';
+  activations: 'f32' | 'int8'; // also f32 where no product can read int8
   weightBytes: number;
   gpuBytes: number;
   kernels: number;

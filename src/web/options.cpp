@@ -186,6 +186,8 @@ Json to_json(const EngineInfo& info) {
           {"context", info.context},
           {"inputBound", info.input_bound},
           {"drafts", info.drafts},
+          {"kv", info.kv == KvPrecision::f16 ? "f16" : "f32"},
+          {"activations", info.activations == Activations::int8 ? "int8" : "f32"},
           {"weightBytes", info.weight_bytes},
           {"gpuBytes", info.gpu_bytes},
           {"kernels", info.kernels},

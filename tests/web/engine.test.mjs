@@ -51,6 +51,7 @@ test('a round costs one call from wasm', async () => {
 });
 
 test('activations are f32 or int8, and nothing else', async () => {
+  assert.equal(engine.info.activations, 'f32');
   for (const activations of ['f32', 'int8']) {
     assert.equal((await engine.plan(atlas.manifest, { activations })).refusal, null);
   }

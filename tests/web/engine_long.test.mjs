@@ -167,7 +167,7 @@ for (const [adapter, options, packed] of [
 ]) {
   test(`int8 activations give their golden tokens on ${adapter}`, async () => {
     const engine = await loaded('gemma4_mtp.profile', { activations: 'int8', ...options });
-    assert.equal(engine.info.tiers.includes('dp4a'), packed);
+    assert.deepEqual([engine.info.activations, engine.info.tiers.includes('dp4a')], ['int8', packed]);
     const session = await engine.session();
     const { ids, greedy } = goldenInt8('profile');
     for (const mtp of ['on', 'off']) {

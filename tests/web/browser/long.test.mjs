@@ -182,7 +182,7 @@ test('int8 activations give their golden tokens, with packed integer products an
   for (const disabledTiers of [[], ['dp4a']]) {
     const page = await site.open();
     const { info } = await loadAtlas(page, { activations: 'int8', profile: true, context: 256, disabledTiers });
-    assert.equal(info.tiers.includes('dp4a'), disabledTiers.length === 0);
+    assert.deepEqual([info.activations, info.tiers.includes('dp4a')], ['int8', disabledTiers.length === 0]);
     const [answer, times] = await page.evaluate(async (ids) => {
       const session = window.model.session();
       return [await window.generate(session, ids, { mtp: 'on', maxTokens: 64 }), await session.times()];
