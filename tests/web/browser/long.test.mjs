@@ -185,10 +185,11 @@ test('int8 activations give their golden tokens, with packed integer products an
     assert.deepEqual([info.activations, info.tiers.includes('dp4a')], ['int8', disabledTiers.length === 0]);
     const [answer, times] = await page.evaluate(async (ids) => {
       const session = window.model.session();
-      return [await window.generate(session, ids, { mtp: 'on', maxTokens: 64 }), await session.times()];
+      return [await window.generate(session, ids, { mtp: 'on', maxTokens: 24 }), await session.times()];
     }, ids);
-    assert.deepEqual(answer.ids, greedy);
-    assert.match(times.map(({ kernel }) => kernel).join(), /\blinear_int8/);
+    assert.deepEqual(answer.ids, greedy.slice(0, 24));
+    const kernels = times.map(({ kernel }) => kernel).join();
+    for (const name of [/\blinear_int8/, /\blinear_tiled_int8/]) assert.match(kernels, name);
     await page.close();
   }
 });
