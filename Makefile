@@ -12,7 +12,7 @@ endif
 TANDEM = build/release/src/cli/tandem
 # Tests run side by side, and the longest that one may take, in seconds.
 TEST_JOBS ?= 2
-TEST_SECONDS ?= 900
+TEST_SECONDS ?= 1800
 FUZZ_SECONDS ?= 600
 
 CTEST = tools/run --software ctest --output-on-failure --no-tests=error \
