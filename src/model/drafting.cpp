@@ -97,8 +97,6 @@ Result<void> Drafting::linear_add_norm(gpu::CommandList& commands, std::string_v
                                             .x = view("delta"),
                                             .weight = weight,
                                             .scalar = scalar,
-                                            .earlier = {},
-                                            .earlier_weight = {},
                                             .h = view("h"),
                                             .next_weight = next,
                                             .y = view("normed"),

@@ -38,6 +38,11 @@ uint64_t largest(const spec::Config& config, uint32_t layers, Value value) {
   return most;
 }
 
+// A single row has a branch behind it, for kernels that read both.
+uint64_t h_floats(const spec::Config& config, uint64_t rows) {
+  return std::max(rows * config.hidden, branch_begin(config) + config.hidden);
+}
+
 // The buffers of `rows` rows on their way through the first `layers` layers. What is not needed at
 // the same time shares one: before the layers, "qkv" and "q" hold what the per-layer inputs are
 // made of, and in a layer "q" the queries and then what is between the MLP's matrices.
@@ -48,7 +53,7 @@ void plan_rows(const spec::Config& config, std::string_view set, uint64_t rows, 
   };
   const uint64_t q_width =
       largest(config, layers, [&](const spec::Layer& l) { return config.heads * l.head_dim; });
-  add("h", rows * config.hidden);
+  add("h", h_floats(config, rows));
   add("normed", rows * config.hidden);
   add("delta", rows * config.hidden);
   const uint64_t qkv_width = largest(config, layers, [&](const spec::Layer& l) {
@@ -64,7 +69,6 @@ void plan_rows(const spec::Config& config, std::string_view set, uint64_t rows, 
     add("per_layer_inputs",
         uint64_t{layers} * per_layer_stride(config, static_cast<uint32_t>(rows)));
     add("per_layer_gate", rows * config.per_layer_input);
-    add("per_layer_delta", rows * config.hidden);
   }
 }
 
@@ -127,6 +131,7 @@ void plan_scratch(const spec::Config& config, Plan& plan) {
     buffers.push_back({fmt::format("angles.{}", i), plan.capacity.context * pairs * 8});
   }
   plan_rows(config, "row", rows, layers, buffers);
+  buffers.push_back({"row.other_h", h_floats(config, rows) * 4});
   buffers.push_back(
       {"row.attention_partials", partials_bytes(config, plan.capacity.context, rows, 0)});
   buffers.push_back({"row.logits", uint64_t{rows} * config.vocabulary * 4});
@@ -247,6 +252,11 @@ uint32_t kv_slots(const spec::Config& config, const spec::Layer& layer, const Ca
   const uint64_t ring =
       uint64_t{config.window} + 1 + std::max<uint64_t>(capacity.input_bound, ahead);
   return static_cast<uint32_t>(std::min<uint64_t>(ring, capacity.context));
+}
+
+uint64_t branch_begin(const spec::Config& config) {
+  constexpr uint64_t step = ops::aligned_floats;
+  return (config.hidden + step - 1) / step * step;
 }
 
 uint32_t per_layer_stride(const spec::Config& config, uint32_t rows) {

@@ -56,6 +56,9 @@ uint32_t angles_of(const Plan& plan, const spec::Layer& layer);
 // while a chunk is written or rounds run ahead.
 uint32_t kv_slots(const spec::Config& config, const spec::Layer& layer, const Capacity& capacity);
 
+// Floats from h of a single row to the branch that lies behind it.
+uint64_t branch_begin(const spec::Config& config);
+
 // Floats between the layers of the per-layer inputs of `rows` rows: a multiple of the binding
 // alignment.
 uint32_t per_layer_stride(const spec::Config& config, uint32_t rows);

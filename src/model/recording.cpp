@@ -9,6 +9,7 @@
 #include "ops/argmax/argmax.h"
 #include "ops/draft/draft.h"
 #include "ops/embedding/embedding.h"
+#include "ops/linear_norm/linear_norm.h"
 #include "ops/per_layer_gate/per_layer_gate.h"
 #include "ops/per_layer_input/per_layer_input.h"
 #include "ops/qkv_rope/qkv_rope.h"
@@ -21,7 +22,7 @@ namespace tandem::model {
 namespace {
 
 // Buffers that hold something else at other times (plan.cpp).
-constexpr std::string_view per_layer_table = "qkv", per_layer_context = "q", mlp_inside = "q";
+constexpr std::string_view per_layer_table = "qkv", projected = "q", mlp_inside = "q";
 
 }  // namespace
 
@@ -38,6 +39,10 @@ Recording::Recording(gpu::Device& device, const spec::Config& config, const Plan
 
 gpu::View Recording::view(const RowSet& rows, std::string_view buffer) const {
   return scratch_.find(fmt::format("{}.{}", rows.name, buffer))->second.view();
+}
+
+gpu::View Recording::h(const RowSet& rows) const {
+  return view(rows, rows.linear == ops::RowRoute::many ? "h" : h_);
 }
 
 gpu::View Recording::step(const RowSet& rows) const {
@@ -84,8 +89,7 @@ const ops::Matrix& Recording::next_matrix(uint32_t layer) const {
                                            : weights_.matrix("embedding");
 }
 
-Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows,
-                               const Product& product) {
+Result<ops::Linear> Recording::multiplication(const RowSet& rows, const Product& product) {
   ops::Linear op{.weights = product.weights,
                  .epilogue = product.epilogue,
                  .rows = rows.linear,
@@ -98,8 +102,28 @@ Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows,
                  .y = product.y,
                  .max_rows = rows.max_rows};
   if (ops::writes(op, product.y_format)) op.y_format = product.y_format;
-  if (op.rows != ops::RowRoute::many) TRY(suit_(op));
-  TRY(ops::record(commands, op));
+  if (op.rows != ops::RowRoute::many) TRY(suit_(op, product.takes_step));
+  return op;
+}
+
+Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows,
+                               const Product& product) {
+  TRY_ASSIGN(const ops::Linear op, multiplication(rows, product));
+  if (left_) {
+    TRY(ops::record(commands,
+                    ops::LinearNorm{.product = op,
+                                    .epsilon = static_cast<float>(config_.rms_norm_epsilon),
+                                    .stream = view(rows, h_),
+                                    .branch = branch_begin(config_),
+                                    .weight = left_->weight,
+                                    .scalar = left_->scalar,
+                                    .next_weight = left_->next,
+                                    .next_h = view(rows, next_h_)}));
+    std::swap(h_, next_h_);
+    left_.reset();
+  } else {
+    TRY(ops::record(commands, op));
+  }
   if (op.y_format == product.y_format) return {};
   return quantize(commands, rows, ops::outputs(op), op.y);
 }
@@ -111,55 +135,70 @@ Result<void> Recording::quantize(gpu::CommandList& commands, const RowSet& rows,
       ops::Quantize{.columns = columns, .step = step(rows), .x = x, .max_rows = rows.max_rows});
 }
 
-Result<void> Recording::add_norm(gpu::CommandList& commands, const RowSet& rows,
-                                 const Residual& residual) {
-  const auto& [x, weight, scalar, earlier, earlier_weight, next, matrix] = residual;
+Result<void> Recording::branch(gpu::CommandList& commands, const RowSet& rows, Product product,
+                               const Step& step, const std::optional<Product>& next) {
+  bool is_left = false;
+  if (next) {
+    TRY_ASSIGN(const ops::Linear op, multiplication(rows, *next));
+    is_left = ops::takes_norm(op);
+  }
+  product.y = view(rows, "delta");
+  if (is_left) {
+    const uint64_t begin = branch_begin(config_) * sizeof(float);
+    product.y = h(rows).part(begin, config_.hidden * sizeof(float));
+  }
+  TRY(linear(commands, rows, product));
+  if (is_left) {
+    left_ = step;
+    return {};
+  }
   return ops::record(commands, ops::AddNorm{.columns = config_.hidden,
                                             .epsilon = static_cast<float>(config_.rms_norm_epsilon),
-                                            .step = step(rows),
-                                            .x = x,
-                                            .weight = weight,
-                                            .scalar = scalar,
-                                            .earlier = earlier,
-                                            .earlier_weight = earlier_weight,
-                                            .h = view(rows, "h"),
-                                            .next_weight = next,
+                                            .step = this->step(rows),
+                                            .x = product.y,
+                                            .weight = step.weight,
+                                            .scalar = step.scalar,
+                                            .h = h(rows),
+                                            .next_weight = step.next,
                                             .y = view(rows, "normed"),
-                                            .y_format = matrix ? row_format(rows, *matrix)
-                                                               : ops::RowFormat::columns,
+                                            .y_format = step.matrix ? row_format(rows, *step.matrix)
+                                                                    : ops::RowFormat::columns,
                                             .max_rows = rows.max_rows});
 }
 
 Result<gpu::CommandList> Recording::inputs(const RowSet& rows, uint32_t layers) {
   gpu::CommandList commands(device_);
+  if (rows.linear != ops::RowRoute::many) h_ = "h", next_h_ = "other_h";
   TRY(ops::record(commands, ops::Embedding{.table = weights_.matrix("embedding"),
                                            .columns = config_.hidden,
                                            .scale = std::sqrt(static_cast<float>(config_.hidden)),
                                            .step = step(rows),
                                            .timeline = sequence_.find("timeline")->second.view(),
-                                           .y = view(rows, "h"),
+                                           .y = h(rows),
                                            .max_rows = rows.max_rows}));
-  if (config_.per_layer_input > 0 && layers > 0) TRY(per_layer_inputs(commands, rows, layers));
+  // Neighbours that do not wait for each other run side by side.
+  const bool per_layer = config_.per_layer_input > 0 && layers > 0;
   const ops::RowFormat format = row_format(rows, weights(0, "qkv"));
+  if (per_layer) TRY(per_layer_context(commands, rows, layers));
   TRY(ops::record(commands, ops::RmsNorm{.columns = config_.hidden,
                                          .epsilon = static_cast<float>(config_.rms_norm_epsilon),
                                          .step = step(rows),
-                                         .x = view(rows, "h"),
+                                         .x = h(rows),
                                          .weight = vector(0, "attention_norm"),
                                          .y = view(rows, "normed"),
                                          .y_in_lanes = format == ops::RowFormat::lanes,
                                          .max_rows = rows.max_rows}));
+  if (per_layer) TRY(per_layer_inputs(commands, rows, layers));
   if (format == ops::RowFormat::int8) {
     TRY(quantize(commands, rows, config_.hidden, view(rows, "normed")));
   }
   return commands;
 }
 
-Result<void> Recording::per_layer_inputs(gpu::CommandList& commands, const RowSet& rows,
-                                         uint32_t layers) {
+Result<void> Recording::per_layer_context(gpu::CommandList& commands, const RowSet& rows,
+                                          uint32_t layers) {
   const uint32_t width = config_.per_layer_input;
-  const ops::Matrix& table = weights_.matrix("per_layer_embedding");
-  TRY(ops::record(commands, ops::Embedding{.table = table,
+  TRY(ops::record(commands, ops::Embedding{.table = weights_.matrix("per_layer_embedding"),
                                            .columns = layers * width,
                                            .scale = std::sqrt(static_cast<float>(width)),
                                            .step = step(rows),
@@ -167,8 +206,12 @@ Result<void> Recording::per_layer_inputs(gpu::CommandList& commands, const RowSe
                                            .y = view(rows, per_layer_table),
                                            .max_rows = rows.max_rows}));
   const ops::Matrix projection = weights_.matrix("per_layer_projection").first_rows(layers * width);
-  TRY(linear(commands, rows,
-             {.weights = projection, .x = view(rows, "h"), .y = view(rows, per_layer_context)}));
+  return linear(commands, rows, {.weights = projection, .x = h(rows), .y = view(rows, projected)});
+}
+
+Result<void> Recording::per_layer_inputs(gpu::CommandList& commands, const RowSet& rows,
+                                         uint32_t layers) {
+  const uint32_t width = config_.per_layer_input;
   return ops::record(
       commands,
       ops::PerLayerInput{.layers = layers,
@@ -178,7 +221,7 @@ Result<void> Recording::per_layer_inputs(gpu::CommandList& commands, const RowSe
                          .context_scale = 1 / std::sqrt(static_cast<float>(config_.hidden)),
                          .epsilon = static_cast<float>(config_.rms_norm_epsilon),
                          .step = step(rows),
-                         .context = view(rows, per_layer_context),
+                         .context = view(rows, projected),
                          .table = view(rows, per_layer_table),
                          .weight = weights_.vector("per_layer_norm"),
                          .y = view(rows, "per_layer_inputs"),
@@ -189,9 +232,10 @@ Result<void> Recording::per_layer_inputs(gpu::CommandList& commands, const RowSe
 Result<gpu::CommandList> Recording::layers(const RowSet& rows, uint32_t begin, uint32_t end) {
   gpu::CommandList commands(device_);
   for (uint32_t layer = begin; layer < end; ++layer) {
+    const auto next = layer + 1 < end ? std::optional(qkv(rows, layer + 1)) : std::nullopt;
     TRY(attention(commands, rows, layer));
-    TRY(mlp(commands, rows, layer));
-    if (config_.per_layer_input > 0) TRY(per_layer(commands, rows, layer));
+    TRY(mlp(commands, rows, layer, next));
+    if (config_.per_layer_input > 0) TRY(per_layer(commands, rows, layer, next));
   }
   return commands;
 }
@@ -199,13 +243,8 @@ Result<gpu::CommandList> Recording::layers(const RowSet& rows, uint32_t begin, u
 Result<void> Recording::attention(gpu::CommandList& commands, const RowSet& rows, uint32_t layer) {
   const spec::Layer& shape = config_.layers[layer];
   const bool owns_kv = !config_.shares_kv(layer);
-  const ops::Matrix& qkv = weights(layer, "qkv");
   const ops::Matrix& output = weights(layer, "attention_output");
-  TRY(linear(commands, rows,
-             {.weights = qkv,
-              .x = view(rows, "normed"),
-              .x_format = row_format(rows, qkv),
-              .y = view(rows, "qkv")}));
+  TRY(linear(commands, rows, qkv(rows, layer)));
   const bool split = rows.attention == ops::AttentionRoute::split;
   // In attention itself, which does not scale them.
   const bool turns_queries = split && !owns_kv && config_.query_scale() == 1;
@@ -255,87 +294,91 @@ Result<void> Recording::attention(gpu::CommandList& commands, const RowSet& rows
   if (ops::writes_int8(op)) op.y_format = format;
   TRY(ops::record(commands, op));
   if (op.y_format != format) TRY(quantize(commands, rows, output.columns, op.y));
-  TRY(linear(commands, rows,
-             {.weights = output, .x = op.y, .x_format = format, .y = view(rows, "delta")}));
-  return add_norm(commands, rows,
-                  {.x = view(rows, "delta"),
-                   .weight = vector(layer, "post_attention_norm"),
-                   .next = vector(layer, "mlp_norm"),
-                   .matrix = &weights(layer, "gate_up")});
+  return branch(commands, rows, {.weights = output, .x = op.y, .x_format = format},
+                {.weight = vector(layer, "post_attention_norm"),
+                 .next = vector(layer, "mlp_norm"),
+                 .matrix = &weights(layer, "gate_up")},
+                gate_up(rows, layer));
 }
 
-Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer) {
+Recording::Product Recording::qkv(const RowSet& rows, uint32_t layer) const {
+  const ops::Matrix& qkv = weights(layer, "qkv");
+  return {.weights = qkv,
+          .x = view(rows, "normed"),
+          .x_format = row_format(rows, qkv),
+          .y = view(rows, "qkv"),
+          .takes_step = true};
+}
+
+Recording::Product Recording::gate_up(const RowSet& rows, uint32_t layer) const {
   const ops::Matrix& gate_up = weights(layer, "gate_up");
-  const ops::Matrix& down = weights(layer, "down");
-  const ops::RowFormat inside = row_format(rows, down);
-  TRY(linear(commands, rows,
-             {.weights = gate_up,
-              .epilogue = ops::Epilogue::gelu_pair,
-              .x = view(rows, "normed"),
-              .x_format = row_format(rows, gate_up),
-              .y = view(rows, mlp_inside),
-              .y_format = inside}));
-  TRY(linear(commands, rows,
-             {.weights = down,
-              .x = view(rows, mlp_inside),
-              .x_format = inside,
-              .y = view(rows, "delta")}));
-  if (gates_before_adding(rows, layer)) return {};
-  Residual residual{.x = view(rows, "delta"), .weight = vector(layer, "post_mlp_norm")};
-  // The per-layer part, where there is one, ends the layer instead.
-  if (config_.per_layer_input == 0) end_layer(layer, residual);
-  return add_norm(commands, rows, residual);
+  return {.weights = gate_up,
+          .epilogue = ops::Epilogue::gelu_pair,
+          .x = view(rows, "normed"),
+          .x_format = row_format(rows, gate_up),
+          .y = view(rows, mlp_inside),
+          .y_format = row_format(rows, weights(layer, "down")),
+          .takes_step = true};
 }
 
-void Recording::end_layer(uint32_t layer, Residual& residual) const {
-  residual.scalar = scalar(layer);
-  residual.next = next_norm(layer);
-  residual.matrix = &next_matrix(layer);
+Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer,
+                            const std::optional<Product>& next) {
+  const Product inside = gate_up(rows, layer);
+  TRY(linear(commands, rows, inside));
+  Product down{.weights = weights(layer, "down"), .x = inside.y, .x_format = inside.y_format};
+  if (config_.per_layer_input == 0) {
+    return branch(commands, rows, down, last_step(layer, "post_mlp_norm"), next);
+  }
+  if (!gates_before_adding(rows, layer)) {
+    return branch(commands, rows, down, {.weight = vector(layer, "post_mlp_norm")}, {});
+  }
+  down.y = view(rows, "delta");
+  return linear(commands, rows, down);
 }
 
-// Whether the MLP's branch is added to h together with the per-layer input's.
+Recording::Step Recording::last_step(uint32_t layer, std::string_view norm) const {
+  return {.weight = vector(layer, norm),
+          .scalar = scalar(layer),
+          .next = next_norm(layer),
+          .matrix = &next_matrix(layer)};
+}
+
+// Whether the per-layer input's gate adds the MLP's branch to h.
 bool Recording::gates_before_adding(const RowSet& rows, uint32_t layer) const {
   return config_.per_layer_input > 0 && rows.linear != ops::RowRoute::many &&
          ops::takes_per_layer_gate(weights(layer, "per_layer_gate"));
 }
 
-Result<void> Recording::per_layer(gpu::CommandList& commands, const RowSet& rows, uint32_t layer) {
+Result<void> Recording::per_layer(gpu::CommandList& commands, const RowSet& rows, uint32_t layer,
+                                  const std::optional<Product>& next) {
   const uint64_t stride = uint64_t{per_layer_stride(config_, rows.max_rows)} * sizeof(float);
   const uint64_t bytes = uint64_t{rows.max_rows} * config_.per_layer_input * sizeof(float);
   const gpu::View inputs = view(rows, "per_layer_inputs").part(layer * stride, bytes);
   const ops::Matrix& gate = weights(layer, "per_layer_gate");
-  const bool gates_before = gates_before_adding(rows, layer);
-  if (gates_before) {
+  if (gates_before_adding(rows, layer)) {
     TRY(ops::record(commands,
                     ops::PerLayerGate{.weights = gate,
                                       .epsilon = static_cast<float>(config_.rms_norm_epsilon),
                                       .step = step(rows),
-                                      .h = view(rows, "h"),
+                                      .h = h(rows),
                                       .delta = view(rows, "delta"),
                                       .weight = vector(layer, "post_mlp_norm"),
                                       .times = inputs,
+                                      .sum = view(rows, next_h_),
                                       .y = view(rows, "per_layer_gate"),
                                       .max_rows = rows.max_rows}));
+    std::swap(h_, next_h_);
   } else {
     TRY(linear(commands, rows,
                {.weights = gate,
                 .epilogue = ops::Epilogue::gelu_times,
-                .x = view(rows, "h"),
+                .x = h(rows),
                 .times = inputs,
                 .y = view(rows, "per_layer_gate")}));
   }
-  TRY(linear(commands, rows,
-             {.weights = weights(layer, "per_layer_output"),
-              .x = view(rows, "per_layer_gate"),
-              .y = view(rows, "per_layer_delta")}));
-  Residual residual{.x = view(rows, "per_layer_delta"),
-                    .weight = vector(layer, "post_per_layer_norm")};
-  if (gates_before) {
-    residual.earlier = view(rows, "delta");
-    residual.earlier_weight = vector(layer, "post_mlp_norm");
-  }
-  end_layer(layer, residual);
-  return add_norm(commands, rows, residual);
+  return branch(commands, rows,
+                {.weights = weights(layer, "per_layer_output"), .x = view(rows, "per_layer_gate")},
+                last_step(layer, "post_per_layer_norm"), next);
 }
 
 Result<gpu::CommandList> Recording::head(const RowSet& rows) {
@@ -354,16 +397,18 @@ Result<gpu::CommandList> Recording::last_row(const RowSet& from, const RowSet& t
   gpu::CommandList commands(device_);
   const uint32_t last_owning = config_.owning_layers() - 1;
   const bool in_lanes = row_format(to, next_matrix(last_owning)) == ops::RowFormat::lanes;
-  for (std::string_view buffer : {"h", "normed"}) {
-    TRY(ops::record(commands, ops::Slice{.x_stride = config_.hidden,
-                                         .columns = config_.hidden,
-                                         .rows = ops::SliceRows::last,
-                                         .step = step(from),
-                                         .x = view(from, buffer),
-                                         .y = view(to, buffer),
-                                         .y_in_lanes = buffer == "normed" && in_lanes,
-                                         .max_rows = from.max_rows}));
-  }
+  const auto slice = [&](gpu::View x, gpu::View y, bool y_in_lanes) {
+    return ops::record(commands, ops::Slice{.x_stride = config_.hidden,
+                                            .columns = config_.hidden,
+                                            .rows = ops::SliceRows::last,
+                                            .step = step(from),
+                                            .x = x,
+                                            .y = y,
+                                            .y_in_lanes = y_in_lanes,
+                                            .max_rows = from.max_rows});
+  };
+  TRY(slice(h(from), h(to), false));
+  TRY(slice(view(from, "normed"), view(to, "normed"), in_lanes));
   return commands;
 }
 

@@ -24,7 +24,8 @@ struct RowSet {
 
 // Cuts a product of few rows as suits the device, and lets one of a single row take the route `few`
 // where the device gives a row other bits in a product of several.
-using Suit = std::function<Result<void>(ops::Linear&)>;
+// `takes_step`: x is what a residual step yields.
+using Suit = std::function<Result<void>(ops::Linear&, bool takes_step)>;
 
 class Recording {
  public:
@@ -47,19 +48,13 @@ class Recording {
 
   gpu::View view(const RowSet& rows, std::string_view buffer) const;
   gpu::View step(const RowSet& rows) const;
+  // The residual stream, where it lies at this point: lists are recorded in the order in which they
+  // run.
+  gpu::View h(const RowSet& rows) const;
   // How rows lie that `weights` multiply: what norms and the MLP's inside are.
   ops::RowFormat row_format(const RowSet& rows, const ops::Matrix& weights) const;
 
  private:
-  Result<void> per_layer_inputs(gpu::CommandList& commands, const RowSet& rows, uint32_t layers);
-  Result<void> attention(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
-  Result<void> mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
-  bool gates_before_adding(const RowSet& rows, uint32_t layer) const;
-  Result<void> per_layer(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
-
-  Result<void> argmax(gpu::CommandList& commands, const RowSet& rows);
-  Result<void> sample(gpu::CommandList& commands, const RowSet& rows);
-
   // A product of rows x [weights.columns], with an optional factor of the epilogue.
   struct Product {
     const ops::Matrix& weights;
@@ -69,25 +64,46 @@ class Recording {
     gpu::View times = {};
     gpu::View y = {};
     ops::RowFormat y_format = ops::RowFormat::columns;
+    bool takes_step = false;  // whether x is what a residual step yields
   };
+  // h = (h + norm(branch) * weight) * scalar; normed = norm(h) * next, as `matrix` reads it, if
+  // there is a next.
+  struct Step {
+    gpu::View weight = {};
+    gpu::View scalar = {};
+    gpu::View next = {};
+    const ops::Matrix* matrix = nullptr;
+  };
+
+  // What the per-layer inputs are made of: a part of the table, and h projected.
+  Result<void> per_layer_context(gpu::CommandList& commands, const RowSet& rows, uint32_t layers);
+  Result<void> per_layer_inputs(gpu::CommandList& commands, const RowSet& rows, uint32_t layers);
+  Result<void> attention(gpu::CommandList& commands, const RowSet& rows, uint32_t layer);
+  // `next`: the product after the layer, if it is in the same list.
+  Result<void> mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer,
+                   const std::optional<Product>& next);
+  bool gates_before_adding(const RowSet& rows, uint32_t layer) const;
+  Result<void> per_layer(gpu::CommandList& commands, const RowSet& rows, uint32_t layer,
+                         const std::optional<Product>& next);
+  Product qkv(const RowSet& rows, uint32_t layer) const;
+  Product gate_up(const RowSet& rows, uint32_t layer) const;
+
+  Result<void> argmax(gpu::CommandList& commands, const RowSet& rows);
+  Result<void> sample(gpu::CommandList& commands, const RowSet& rows);
+
+  // As the operator has it, and as the device does it.
+  Result<ops::Linear> multiplication(const RowSet& rows, const Product& product);
+  // With the residual step that it takes, if that is left to it.
   Result<void> linear(gpu::CommandList& commands, const RowSet& rows, const Product& product);
   // Rows of f32, column by column, to int8.
   Result<void> quantize(gpu::CommandList& commands, const RowSet& rows, uint32_t columns,
                         gpu::View x);
-  // h = (h + norm(x) * weight, and of an earlier branch) * scalar; normed = norm(h) * next, as
-  // `matrix` reads it, if there is a next.
-  struct Residual {
-    gpu::View x = {};
-    gpu::View weight = {};
-    gpu::View scalar = {};
-    gpu::View earlier = {};
-    gpu::View earlier_weight = {};
-    gpu::View next = {};
-    const ops::Matrix* matrix = nullptr;
-  };
-  Result<void> add_norm(gpu::CommandList& commands, const RowSet& rows, const Residual& residual);
-  // What the residual step at the end of a layer has beside its branch.
-  void end_layer(uint32_t layer, Residual& residual) const;
+  // A product that is a branch, and the step that returns it to h, which is left to the product
+  // `next` where that can do it.
+  Result<void> branch(gpu::CommandList& commands, const RowSet& rows, Product product,
+                      const Step& step, const std::optional<Product>& next);
+  // The step at the end of a layer.
+  Step last_step(uint32_t layer, std::string_view norm) const;
   // Whether rows that `weights` multiply are int8.
   bool is_int8(const ops::Matrix& weights) const;
   ops::KvCache kv(uint32_t layer) const;
@@ -107,6 +123,10 @@ class Recording {
   const Buffers& scratch_;
   const Buffers& sequence_;
   Suit suit_;
+  // Of few rows, h moves from one buffer to the other where a kernel that all of its workgroups
+  // read it in writes the next one.
+  std::string_view h_ = "h", next_h_ = "other_h";
+  std::optional<Step> left_;  // the step that is left to the next product
 };
 
 }  // namespace tandem::model

@@ -66,23 +66,36 @@ void Target::cut(ops::Linear& op) {
   if (tiling != tilings_.end()) ops::cut(op, tiling->second);
 }
 
-Result<void> Target::suit(ops::Linear& op) {
+Result<void> Target::suit(ops::Linear& op, bool takes_step) {
   cut(op);
   if (op.rows != ops::RowRoute::one) return {};
-  std::string shape = ops::shape(op);
-  const auto [known, is_new] = identical_.emplace(shape, true);
-  if (is_new) {
-    TRY_ASSIGN(ops::RowCheck check, ops::RowCheck::begin(device_, op));
-    untried_.emplace_back(std::move(shape), std::move(check));
+  const std::string shape = ops::shape(op);
+  TRY_ASSIGN(bool same, is_identical(shape, [&] { return ops::RowCheck::begin(device_, op); }));
+  if (takes_step && ops::takes_norm(op)) {
+    TRY_ASSIGN(const bool same_step, is_identical(shape + " after a step", [&] {
+                 return ops::NormCheck::begin(device_, op);
+               }));
+    same &= same_step;
   }
-  if (!known->second) op.rows = ops::RowRoute::few;
+  if (!same) op.rows = ops::RowRoute::few;
   return {};
+}
+
+template <class Begin>
+Result<bool> Target::is_identical(const std::string& name, Begin begin) {
+  const auto [known, is_new] = identical_.emplace(name, true);
+  if (is_new) {
+    TRY_ASSIGN(auto check, begin());
+    untried_.emplace_back(name, std::move(check));
+  }
+  return known->second;
 }
 
 Result<bool> Target::try_rows(bool wait) {
   while (!untried_.empty()) {
     auto& [shape, check] = untried_.front();
-    TRY_ASSIGN(const std::optional<bool> same, check.identical(wait));
+    TRY_ASSIGN(const std::optional<bool> same,
+               std::visit([&](auto& of_kind) { return of_kind.identical(wait); }, check));
     if (!same) return false;
     identical_[shape] = *same && !options_.force_few_rows;
     untried_.pop_front();

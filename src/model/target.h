@@ -5,12 +5,13 @@
 #include <deque>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "gpu/device.h"
 #include "model/model.h"
 #include "model/plan.h"
 #include "model/weights.h"
-#include "ops/linear/linear.h"
+#include "ops/linear_norm/linear_norm.h"
 
 namespace tandem::model {
 
@@ -56,8 +57,9 @@ class Target : public Model {
   void cut(ops::Linear& op);
   // The same, and gives one of a single row its route. A row must have the same bits alone and
   // beside others, or single rows take the route for several. A shape that was not asked for before
-  // is taken to be the same until `try_rows` has tried it.
-  Result<void> suit(ops::Linear& op);
+  // is taken to be the same until `try_rows` has tried it. So must one be whose x a residual step
+  // yields (`takes_step`), with the step in the product's kernel and before it.
+  Result<void> suit(ops::Linear& op, bool takes_step);
   // Tries the device with all shapes that were asked for. True once all are known; with `wait` they
   // are.
   Result<bool> try_rows(bool wait);
@@ -70,6 +72,9 @@ class Target : public Model {
  private:
   Target(gpu::Device& device, const spec::Config& config, const TargetOptions& options)
       : device_(device), config_(config), options_(options) {}
+  // What is known of a check; one of a new name begins.
+  template <class Begin>
+  Result<bool> is_identical(const std::string& name, Begin begin);
 
   gpu::Device& device_;
   spec::Config config_;
@@ -79,8 +84,9 @@ class Target : public Model {
   Buffers scratch_;
   ops::Tilings tilings_;
   std::map<std::string, ops::Linear> products_;
-  std::map<std::string, bool> identical_;  // by shape
-  std::deque<std::pair<std::string, ops::RowCheck>> untried_;
+  // By shape; " after a step" where the product takes a residual step.
+  std::map<std::string, bool> identical_;
+  std::deque<std::pair<std::string, std::variant<ops::RowCheck, ops::NormCheck>>> untried_;
 };
 
 }  // namespace tandem::model

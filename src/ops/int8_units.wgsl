@@ -34,8 +34,8 @@ fn int8_word(unit: u32, quad: vec4<f32>) -> u32 {
   return (bytes.x | bytes.y) | (bytes.z | bytes.w);
 }
 
-// d and the sum of q.
-fn int8_scale(unit: u32) -> vec2<u32> {
-  return vec2<u32>(bitcast<u32>(largest_of(unit) * (1.0 / 127.0)),
+// d and the sum of q, of units that are to be `factor` times as large as what was noted.
+fn int8_scale(unit: u32, factor: f32) -> vec2<u32> {
+  return vec2<u32>(bitcast<u32>(largest_of(unit) * (1.0 / 127.0) * factor),
                    bitcast<u32>(atomicLoad(&unit_sums[unit])));
 }

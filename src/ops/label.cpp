@@ -48,8 +48,8 @@ struct Shape {
 constexpr Shape shapes[] = {
     {"add_norm",
      [](const Constants& c) {
-       return fmt::format("{}{}{}{}", c["COLUMNS"], c["EARLIER"] != 0 ? " earlier" : "",
-                          c["SCALED"] != 0 ? " scaled" : "", c["NEXT"] != 0 ? " next" : "");
+       return fmt::format("{}{}{}", c["COLUMNS"], c["SCALED"] != 0 ? " scaled" : "",
+                          c["NEXT"] != 0 ? " next" : "");
      }},
     {"accept", [](const Constants& c) { return fmt::format("{} drafts", c["DRAFTS"]); }},
     {"argmax", [](const Constants& c) { return fmt::format("{}", c["COLUMNS"]); }},
@@ -103,6 +103,11 @@ constexpr Shape shapes[] = {
     {"linear_units",
      [](const Constants& c) {
        return fmt::format("{} m={} lanes={}", c.product(), c["M"], c["LANES"]);
+     }},
+    {"linear_norm",
+     [](const Constants& c) {
+       return fmt::format("{}{}{} lanes={}", c.product(), c["SCALED"] != 0 ? " scaled" : "",
+                          c["Y_INT8"] != 0 ? " to int8" : "", c["LANES"]);
      }},
     {"linear_tiled", [](const Constants& c) { return c.product(); }},
     {"linear_tiled_int8", [](const Constants& c) { return c.product(); }},

@@ -125,43 +125,6 @@ TEST(AddNorm, ARowHasTheSameBitsWhateverRowsAreBesideIt) {
   }
 }
 
-TEST(AddNorm, AddsAnEarlierBranchToo) {
-  constexpr uint32_t columns = 1000;
-  const Inputs in = make_inputs(columns, 1), before = make_inputs(columns, 3);
-  const gpu::Buffer step = test::upload(Step{.rows = max_rows});
-  const gpu::Buffer x = test::upload(in.x), h = test::upload(in.h),
-                    weight = test::upload(in.weight);
-  const gpu::Buffer earlier = test::upload(before.h);
-  const gpu::Buffer earlier_weight = test::upload(before.next_weight);
-  const gpu::Buffer next_weight = test::upload(in.next_weight),
-                    factor = test::upload(std::vector{scalar});
-  const gpu::Buffer y = test::poisoned(in.x.size() * sizeof(float));
-  AddNorm op{.columns = columns,
-             .epsilon = epsilon,
-             .step = step.view(),
-             .x = x.view(),
-             .weight = weight.view(),
-             .scalar = factor.view(),
-             .earlier = earlier.view(),
-             .earlier_weight = earlier_weight.view(),
-             .h = h.view(),
-             .next_weight = next_weight.view(),
-             .y = y.view(),
-             .max_rows = max_rows};
-  gpu::CommandList commands(test::test_device());
-  test::expect_success(record(commands, op));
-  test::run(commands, {.rows = max_rows});
-
-  std::vector<float> expected_h = in.h, expected_y(in.x.size());
-  add_norm_reference(columns, epsilon, before.h, before.next_weight, 1, expected_h, {}, {});
-  add_norm_reference(columns, epsilon, in.x, in.weight, scalar, expected_h, in.next_weight,
-                     expected_y);
-  EXPECT_TRUE(test::close(test::download(h.view()), expected_h, 1e-6));
-  EXPECT_TRUE(test::close(test::download(y.view()), expected_y, 2e-6));
-  op.earlier_weight.bytes -= 4;
-  EXPECT_FALSE(record(commands, op));
-}
-
 TEST(AddNorm, RefusesColumnsThatItsKernelDoesNotKeep) {
   const gpu::Buffer step = test::upload(Step{.rows = 1});
   const gpu::Buffer data = test::poisoned(65536), h = test::poisoned(65536),
@@ -194,8 +157,6 @@ TEST(AddNorm, WritesEveryFormat) {
              .x = input.view(),
              .weight = input.view(),
              .scalar = {},
-             .earlier = {},
-             .earlier_weight = {},
              .h = h.view(),
              .next_weight = input.view(),
              .y = y.view(),

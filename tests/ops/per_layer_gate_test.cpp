@@ -44,7 +44,7 @@ Data random_data(const Case& c) {
 struct Bound {
   PerLayerGate op;
   test::GpuMatrix weights;
-  gpu::Buffer step, h, delta, weight, times, y;
+  gpu::Buffer step, h, delta, weight, times, sum, y;
 };
 
 Bound bind(const Case& c, const Data& data) {
@@ -55,6 +55,7 @@ Bound bind(const Case& c, const Data& data) {
               test::upload(data.delta),
               test::upload(data.weight),
               test::upload(data.times),
+              test::poisoned(uint64_t{c.max_rows} * c.hidden * sizeof(float)),
               test::poisoned(uint64_t{c.max_rows} * c.width * sizeof(float))};
   bound.op = {.weights = bound.weights.matrix,
               .epsilon = epsilon,
@@ -64,17 +65,22 @@ Bound bind(const Case& c, const Data& data) {
               .delta = bound.delta.view(),
               .weight = bound.weight.view(),
               .times = bound.times.view(),
+              .sum = bound.sum.view(),
               .y = bound.y.view(),
               .max_rows = c.max_rows};
   return bound;
 }
 
-std::vector<float> on_gpu(const Case& c, const Data& data) {
+struct Outputs {
+  std::vector<float> sum, y;
+};
+
+Outputs on_gpu(const Case& c, const Data& data) {
   const Bound bound = bind(c, data);
   gpu::CommandList commands(test::test_device());
   test::expect_success(record(commands, bound.op));
   test::run(commands, {.rows = c.max_rows});
-  return test::download(bound.y.view());
+  return {test::download(bound.sum.view()), test::download(bound.y.view())};
 }
 
 class PerLayerGateCases : public ::testing::TestWithParam<Case> {};
@@ -83,10 +89,14 @@ TEST_P(PerLayerGateCases, AgreesWithTheReferenceAndWritesOnlyLiveRows) {
   const Case& c = GetParam();
   const Data data = random_data(c);
   const size_t live = size_t{c.rows} * c.width, read = size_t{c.rows} * c.hidden;
-  std::vector<float> expected(live);
+  std::vector<float> expected_sum(read), expected(live);
   per_layer_gate_reference(data.weights.host(), epsilon, c.rows, std::span(data.h).first(read),
-                           std::span(data.delta).first(read), data.weight, data.times, expected);
-  const std::vector<float> y = on_gpu(c, data);
+                           std::span(data.delta).first(read), data.weight, data.times, expected_sum,
+                           expected);
+  const auto [sum, y] = on_gpu(c, data);
+  // As in add_norm_test.
+  EXPECT_TRUE(test::close(std::span(sum).first(read), expected_sum, 1e-6));
+  EXPECT_TRUE(test::untouched(std::span(sum).subspan(read)));
   // Sums as in linear_test, of two products.
   EXPECT_TRUE(test::close(std::span(y).first(live), expected, 5e-6));
   EXPECT_TRUE(test::untouched(std::span(y).subspan(live)));
@@ -106,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(PerLayerGate, ARowHasTheSameBitsAloneAndAmongOthers) {
   const Case three{WeightType::q4_0, 64, 256, "", 16, 3};
   const Data data = random_data(three);
-  const std::vector<float> together = on_gpu(three, data);
+  const Outputs together = on_gpu(three, data);
   for (uint32_t row = 0; row < 3; ++row) {
     const auto rest = [&](const std::vector<float>& values, size_t width) {
       return std::vector<float>(values.begin() + row * width, values.end());
@@ -115,7 +125,9 @@ TEST(PerLayerGate, ARowHasTheSameBitsAloneAndAmongOthers) {
     one.rows = one.max_rows = 1;
     const Data alone{data.weights, rest(data.h, 256), rest(data.delta, 256), data.weight,
                      rest(data.times, 64)};
-    EXPECT_TRUE(test::same_bits(on_gpu(one, alone), std::span(together).subspan(row * 64, 64)));
+    const auto [sum, y] = on_gpu(one, alone);
+    EXPECT_TRUE(test::same_bits(sum, std::span(together.sum).subspan(row * 256, 256)));
+    EXPECT_TRUE(test::same_bits(y, std::span(together.y).subspan(row * 64, 64)));
   }
 }
 
@@ -126,6 +138,7 @@ TEST(PerLayerGate, RefusesWhatItsKernelCannotCompute) {
       {"delta is too small", [](PerLayerGate& op) { op.delta.bytes -= 4; }},
       {"weight is too small", [](PerLayerGate& op) { op.weight.bytes -= 4; }},
       {"times is too small", [](PerLayerGate& op) { op.times.bytes -= 4; }},
+      {"sum is too small", [](PerLayerGate& op) { op.sum.bytes -= 4; }},
       {"y is too small", [](PerLayerGate& op) { op.y.bytes -= 4; }},
       {"no whole blocks", [](PerLayerGate& op) { op.weights.columns = 48; }},
       {"lanes that do not halve", [](PerLayerGate& op) { op.lanes = 12; }},

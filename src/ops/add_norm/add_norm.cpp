@@ -6,18 +6,17 @@
 namespace tandem::ops {
 
 Route add_norm_route(const AddNorm& op) {
-  const uint64_t earlier = op.earlier ? 1 : 0, next = op.next_weight ? 1 : 0;
+  const uint64_t next = op.next_weight ? 1 : 0;
   return {"add_norm",
           {{"COLUMNS", double(op.columns)},
            {"EPSILON", op.epsilon},
            {"SCALED", op.scalar ? 1.0 : 0.0},
-           {"EARLIER", op.earlier ? 1.0 : 0.0},
            {"NEXT", op.next_weight ? 1.0 : 0.0},
            {"Y_FORMAT", double(op.y_format)}},
           {.groups = 1, .rows_per_group = 1},
-          // Weights; x, h twice, the earlier branch and y.
-          gpu::Traffic{.fixed = (1 + earlier + next) * op.columns * sizeof(float),
-                       .per_row = (3 + earlier) * op.columns * sizeof(float) +
+          // Weights; x, h twice and y.
+          gpu::Traffic{.fixed = (1 + next) * op.columns * sizeof(float),
+                       .per_row = 3 * op.columns * sizeof(float) +
                                   next * row_bytes(op.y_format, op.columns)}};
 }
 
@@ -38,14 +37,9 @@ Result<void> record(gpu::CommandList& commands, const AddNorm& op) {
   const gpu::View scalar = op.scalar ? op.scalar : op.weight;
   const gpu::View next_weight = op.next_weight ? op.next_weight : op.weight;
   TRY(check_size("add_norm", "next_weight", next_weight, op.columns * sizeof(float)));
-  const gpu::View earlier = op.earlier ? op.earlier : op.x;
-  const gpu::View earlier_weight = op.earlier ? op.earlier_weight : op.weight;
-  TRY(check_size("add_norm", "earlier", earlier, elements * sizeof(float)));
-  TRY(check_size("add_norm", "earlier_weight", earlier_weight, op.columns * sizeof(float)));
   return dispatch(commands, add_norm_route(op),
                   {gpu::uniform(op.step), gpu::read(op.x), gpu::read(op.weight), gpu::read(scalar),
-                   gpu::read(earlier), gpu::read(earlier_weight), gpu::read_write(op.h),
-                   gpu::read(next_weight), gpu::read_write(op.y)});
+                   gpu::read_write(op.h), gpu::read(next_weight), gpu::read_write(op.y)});
 }
 
 }  // namespace tandem::ops

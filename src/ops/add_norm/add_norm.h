@@ -1,7 +1,5 @@
 // The residual step between two parts of a layer, in one kernel:
 //   h = (h + rms_norm(x) * weight) * scalar
-//   h = (h + rms_norm(earlier) * earlier_weight + rms_norm(x) * weight) * scalar
-//                                            (where an earlier branch is still to be added)
 //   y = rms_norm(h) * next_weight            (only if there is a next norm)
 #pragma once
 
@@ -16,8 +14,6 @@ struct AddNorm {
   gpu::View x;        // [max_rows][columns]
   gpu::View weight;   // [columns]
   gpu::View scalar;   // [1], or none: 1
-  gpu::View earlier;  // [max_rows][columns], or none
-  gpu::View earlier_weight;
   gpu::View h;            // [max_rows][columns], updated in place
   gpu::View next_weight;  // [columns], or none: y stays as it is
   gpu::View y;            // [max_rows][columns]

@@ -29,7 +29,7 @@ override COLUMNS = HEADS * HEAD_DIM;
 
 @group(0) @binding(0) var<uniform> step: Step;
 @group(0) @binding(1) var<storage, read> partials: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> y: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read_write> y: array<u32>;
 
 // What the totals of 256 splits weigh.
 var<workgroup> weights: array<f32, invocations>;
@@ -46,27 +46,27 @@ fn weight_of(split: u32, count: u32) -> f32 {
 }
 
 fn row_max(value: f32, local: u32) -> f32 {
-  sums[local].x = value;
+  parts[local] = value;
   workgroupBarrier();
   if (local < 16u) {
-    var largest = sums[local].x;
-    for (var i = 1u; i < 16u; i++) {
-      largest = max(largest, sums[16u * i + local].x);
+    var largest = four_parts(local);
+    for (var i = 1u; i < 4u; i++) {
+      largest = max(largest, four_parts(64u * i + local));
     }
-    sums_of_16[local].x = largest;
+    sums_of_16[local] = max(max(largest.x, largest.y), max(largest.z, largest.w));
   }
   workgroupBarrier();
-  var largest = sums_of_16[0].x;
-  for (var i = 1u; i < 16u; i++) {
-    largest = max(largest, sums_of_16[i].x);
+  var largest = four_sums_of_16(0u);
+  for (var i = 1u; i < 4u; i++) {
+    largest = max(largest, four_sums_of_16(4u * i));
   }
-  return largest;
+  return max(max(largest.x, largest.y), max(largest.z, largest.w));
 }
 
 // The part's quads, each of its invocation `local`; it is number `quad` of its row.
 fn write_int8(value: vec4<f32>, row: u32, quad: u32, local: u32) {
   let is_own = local < PART_QUADS;
-  let base = row * (COLUMNS / 4u);
+  let base = row * COLUMNS;
   clear_units(most_units, local, invocations);
   workgroupBarrier();
   if (is_own) {
@@ -74,15 +74,14 @@ fn write_int8(value: vec4<f32>, row: u32, quad: u32, local: u32) {
   }
   workgroupBarrier();
   if (is_own) {
-    let place = int8_place(quad, COLUMNS);
-    y[base + place / 4u][place % 4u] = int8_word(local / 8u, value);
+    y[base + int8_place(quad, COLUMNS)] = int8_word(local / 8u, value);
   }
   workgroupBarrier();
   if (is_own && local % 8u == 0u) {
-    let scale = int8_scale(local / 8u);
-    let place = int8_scale_place(quad / 8u, COLUMNS);
-    y[base + place / 4u][place % 4u] = scale.x;
-    y[base + place / 4u][place % 4u + 1u] = scale.y;
+    let scale = int8_scale(local / 8u, 1.0);
+    let to = base + int8_scale_place(quad / 8u, COLUMNS);
+    y[to] = scale.x;
+    y[to + 1u] = scale.y;
   }
 }
 
@@ -154,7 +153,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     total /= weight_sum;
     if (!Y_INT8) {
-      y[head * QUADS + quad] = bitcast<vec4<u32>>(total);
+      let to = 4u * (head * QUADS + quad);
+      let words = bitcast<vec4<u32>>(total);
+      y[to] = words.x;
+      y[to + 1u] = words.y;
+      y[to + 2u] = words.z;
+      y[to + 3u] = words.w;
     }
   }
   if (Y_INT8) {

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "base/error.h"
-#include "base/half.h"
+#include "ops/fixed_data.h"
 #include "ops/linear/linear.h"
 #include "ops/quantize/quantize.h"
 
@@ -14,63 +14,6 @@ namespace {
 constexpr uint64_t checked_groups = 2;
 constexpr uint64_t most_rows_per_group = 1024;
 
-// A fixed sequence of values in [-1, 1).
-class Values {
- public:
-  float next() { return static_cast<float>(static_cast<int32_t>(next_bits())) * 0x1p-31f; }
-  uint32_t next_bits() {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<uint32_t>(state_ >> 32);
-  }
-
- private:
-  uint64_t state_ = 1;
-};
-
-using Words = std::vector<uint32_t>;
-
-// A plane of `bytes` bytes whose words come from `next`.
-template <class Next>
-Words plane(uint64_t bytes, Next next) {
-  Words words((bytes + 3) / 4);
-  for (uint32_t& word : words) word = next();
-  return words;
-}
-
-Result<gpu::Buffer> upload(gpu::Device& device, std::span<const std::byte> bytes) {
-  TRY_ASSIGN(gpu::Buffer buffer, device.make_buffer(bytes.size(), "bit-identity check"));
-  TRY(device.write(buffer.view(), bytes));
-  return buffer;
-}
-
-// Weights of fixed values.
-Result<void> make_weights(gpu::Device& device, spec::WeightType type, uint32_t columns,
-                          uint64_t rows, gpu::Buffer& values, gpu::Buffer& scales) {
-  Values random;
-  auto halves = [&](float middle, float spread) {
-    auto half = [&] { return uint32_t{to_half(middle + spread * random.next())}; };
-    return half() | half() << 16;
-  };
-  auto next_word = [&]() -> uint32_t {
-    switch (type) {
-      case spec::WeightType::f16:
-        return halves(0, 1);
-      case spec::WeightType::f32:
-        return std::bit_cast<uint32_t>(random.next());
-      default:
-        return random.next_bits();
-    }
-  };
-  const std::vector<spec::PlaneLayout> planes = spec::planes(type, columns);
-  const Words value_words = plane(rows * planes[0].bytes_per_row, next_word);
-  TRY_ASSIGN(values, upload(device, std::as_bytes(std::span(value_words))));
-  if (planes.size() == 1) return {};
-  const Words scale_words =
-      plane(rows * planes[1].bytes_per_row, [&] { return halves(0.02f, 0.01f); });
-  TRY_ASSIGN(scales, upload(device, std::as_bytes(std::span(scale_words))));
-  return {};
-}
-
 }  // namespace
 
 // What two pipelines make of the rows of x: one row at a time, and several at once.
@@ -79,8 +22,7 @@ struct RowCheck::Part {
   Route few;
   uint32_t part_rows = 0;
   uint32_t outputs = 0;
-  gpu::Buffer values;
-  gpu::Buffer scales;
+  FixedWeights weights;
 
   struct Product {
     gpu::Buffer step, x, times, y;
@@ -100,11 +42,12 @@ struct RowCheck::Part {
     TRY_ASSIGN(product.times, upload(device, std::as_bytes(std::span(ones))));
     TRY_ASSIGN(product.y, device.make_buffer(product.times.bytes(), "bit-identity check"));
     gpu::CommandList commands(device);
-    TRY(dispatch(commands, route,
-                 {gpu::uniform(product.step.view()), gpu::read(values.view()),
-                  gpu::read(scales.bytes() != 0 ? scales.view() : values.view()),
-                  gpu::read(product.x.view()), gpu::read(product.times.view()),
-                  gpu::read_write(product.y.view())}));
+    TRY(dispatch(
+        commands, route,
+        {gpu::uniform(product.step.view()), gpu::read(weights.values.view()),
+         gpu::read(weights.scales.bytes() != 0 ? weights.scales.view() : weights.values.view()),
+         gpu::read(product.x.view()), gpu::read(product.times.view()),
+         gpu::read_write(product.y.view())}));
     gpu::Submission submission;
     submission.items.push_back({&commands, {rows, 1}});
     submission.read_back = product.y.view();
@@ -114,16 +57,15 @@ struct RowCheck::Part {
 
   Result<void> submit(gpu::Device& device, const Linear& op) {
     const uint32_t columns = op.weights.columns;
-    TRY(make_weights(device, op.weights.type, columns,
-                     std::min<uint64_t>(part_rows, checked_groups * most_rows_per_group), values,
-                     scales));
+    TRY_ASSIGN(weights,
+               FixedWeights::make(
+                   device, op.weights.type,
+                   std::min<uint64_t>(part_rows, checked_groups * most_rows_per_group), columns));
     const uint64_t row_bytes = uint64_t{std::max(outputs, columns)} * sizeof(float);
     const uint64_t fitting = device.info().limits.max_binding_bytes / row_bytes;
     const auto rows = static_cast<uint32_t>(std::clamp<uint64_t>(fitting, 1, op.few_rows));
-    Values random;
-    std::vector<float> floats(size_t{rows} * columns);
-    for (float& value : floats) value = random.next();
-    Words x(floats.size());
+    const std::vector<float> floats = fixed_floats(size_t{rows} * columns);
+    std::vector<uint32_t> x(floats.size());
     std::transform(floats.begin(), floats.end(), x.begin(), std::bit_cast<uint32_t, float>);
     if (op.x_format == RowFormat::int8) x = int8_rows_reference(columns, floats);
     for (uint32_t row = 0; row < rows; ++row) {

@@ -9,6 +9,7 @@
 // LINES 4 or 8, TEAMS 1 or 2, LINES * TEAMS at most 8. At most 14 KiB of workgroup memory.
 
 //#include step.wgsl
+//#include dot_of_bytes.wgsl
 //#include gelu.wgsl
 //#include epilogue.wgsl
 //#include pair_outputs.wgsl
@@ -60,12 +61,8 @@ fn dot4(a: u32, b: u32) -> i32 {
   return dot4I8Packed(a, b);
 }
 //#else
-fn signed_bytes(word: u32) -> vec4<i32> {
-  return vec4<i32>(vec4<u32>(word) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u);
-}
 fn dot4(a: u32, b: u32) -> i32 {
-  let products = signed_bytes(a) * signed_bytes(b);
-  return (products.x + products.y) + (products.z + products.w);
+  return dot_of_bytes(a, b);
 }
 //#end
 

@@ -28,6 +28,7 @@ Result<void> check(const PerLayerGate& op) {
   TRY(check_size(kernel, "h", op.h, rows * hidden_bytes));
   TRY(check_size(kernel, "delta", op.delta, rows * hidden_bytes));
   TRY(check_size(kernel, "weight", op.weight, hidden_bytes));
+  TRY(check_size(kernel, "sum", op.sum, rows * hidden_bytes));
   TRY(check_size(kernel, "times", op.times, rows * width_bytes));
   return check_size(kernel, "y", op.y, rows * width_bytes);
 }
@@ -58,9 +59,9 @@ Route per_layer_gate_route(const PerLayerGate& op, const gpu::AdapterInfo& adapt
            {"WORKGROUP", double(workgroup)},
            {"EPSILON", op.epsilon}},
           {.groups = (width + rows_per_group - 1) / rows_per_group, .rows_per_group = 1},
-          // The matrix and the norm's weight; h, delta, times and y.
+          // The matrix and the norm's weight; h, delta, sum, times and y.
           gpu::Traffic{.fixed = weight_bytes(op.weights) + hidden * sizeof(float),
-                       .per_row = 2 * (uint64_t{hidden} + width) * sizeof(float)}};
+                       .per_row = (3 * uint64_t{hidden} + 2 * width) * sizeof(float)}};
 }
 
 Result<void> record(gpu::CommandList& commands, const PerLayerGate& op) {
@@ -70,7 +71,8 @@ Result<void> record(gpu::CommandList& commands, const PerLayerGate& op) {
       commands, per_layer_gate_route(op, commands.device().info()),
       {gpu::uniform(op.step), gpu::read(part.values),
        gpu::read(part.scales ? part.scales : part.values), gpu::read(op.h), gpu::read(op.delta),
-       gpu::read(op.weight), gpu::read(op.times), gpu::read_write(op.y)});
+       gpu::read(op.weight), gpu::read(op.times), gpu::read_write(op.sum),
+       gpu::read_write(op.y)});
 }
 
 }  // namespace tandem::ops

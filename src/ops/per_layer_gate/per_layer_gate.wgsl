@@ -2,10 +2,11 @@
 //   s = 1 / sqrt(mean(delta[row]^2) + EPSILON)
 //   y[row][o] = gelu((W h[row])[o] + s (W (delta[row] * weight))[o]) * times[row][o]
 //   weights, scales  planes of W [ROWS, COLUMNS] (spec/layout.h); f16, f32: scales is not used
-//   h and delta [rows][COLUMNS], weight [COLUMNS], times and y [rows][ROWS]
+//   sum[row] = h[row] + s delta[row] * weight
+//   h, delta and sum [rows][COLUMNS], weight [COLUMNS], times and y [rows][ROWS]
 // LANES invocations take the pieces of four weight rows in turn; a tree in workgroup memory adds up
 // their products and the squares of delta. One workgroup computes 4 WORKGROUP / LANES weight rows
-// for one row.
+// for one row, and its share of the sum.
 // Limits: LANES and WORKGROUP are powers of two, LANES <= WORKGROUP, 64 <= WORKGROUP <= 256; COLUMNS % 32 == 0.
 
 //#include step.wgsl
@@ -30,7 +31,8 @@ const X_IN_LANES = false;
 @group(0) @binding(4) var<storage, read> delta: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> weight: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read> times: array<f32>;
-@group(0) @binding(7) var<storage, read_write> y: array<f32>;
+@group(0) @binding(7) var<storage, read_write> sum: array<vec4<f32>>;
+@group(0) @binding(8) var<storage, read_write> y: array<f32>;
 
 // Of the lanes: the products with h, those with the weighted delta, and delta's squares.
 var<workgroup> h_sums: array<vec4<f32>, WORKGROUP>;
@@ -48,7 +50,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
   if (row >= step.rows) {
     return;
   }
-  let first_row = index % groups * rows_per_group;
+  let part = index % groups;
+  let first_row = part * rows_per_group;
   let lane = local % LANES;
   let rows = min(vec4<u32>(first_row + local / LANES * 4u) + vec4<u32>(0u, 1u, 2u, 3u),
                  vec4<u32>(ROWS - 1u));
@@ -103,6 +106,11 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
   }
   workgroupBarrier();
 
+  let own_scale = inverseSqrt(squares[0] / f32(COLUMNS) + EPSILON);
+  for (var quad = part + groups * local; quad < COLUMNS / 4u; quad += groups * WORKGROUP) {
+    let at = base + quad;
+    sum[at] = fma(delta[at] * weight[quad], vec4<f32>(own_scale), h[at]);
+  }
   for (var k = 0u; k < 4u; k++) {
     let i = local + k * WORKGROUP;
     if (i < rows_per_group && first_row + i < ROWS) {

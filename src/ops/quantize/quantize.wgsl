@@ -49,7 +49,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   workgroupBarrier();
   for (var unit = local; unit < COLUMNS / 32u; unit += invocations) {
-    let scale = int8_scale(unit);
+    let scale = int8_scale(unit, 1.0);
     let to = base + int8_scale_place(unit, COLUMNS);
     x[to] = scale.x;
     x[to + 1u] = scale.y;
