@@ -12,9 +12,9 @@ override QUADS = COLUMNS / 4u;
 override KEPT = (QUADS + invocations - 1u) / invocations;
 
 struct Residual {
-  h: array<vec4<f32>, most_kept>,      // zeros beyond the row
+  h: array<vec4<f32>, most_kept>,     // zeros beyond the row
   next: array<vec4<f32>, most_kept>,  // h * next_weight
-  square: f32,                         // of what the invocation has of h
+  square: f32,                        // of what the invocation has of h
 }
 
 fn add_square(before: f32, v: vec4<f32>) -> f32 {

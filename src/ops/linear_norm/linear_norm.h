@@ -1,5 +1,4 @@
-// A residual step (add_norm) and the product of what it yields, in one kernel, for few rows of
-// int8:
+// A residual step (add_norm) and the product of what it yields, in one kernel, for a row of int8:
 //   h' = (h + rms_norm(b) * weight) * scalar
 //   y = the product with x = rms_norm(h') * next_weight
 // Every workgroup makes x for itself, so that nothing waits for a dispatch of its own.

@@ -120,8 +120,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
   let lane = local % LANES;
   let rows = min(vec4<u32>(first_row + local / LANES * 4u) + vec4<u32>(0u, 1u, 2u, 3u),
                  vec4<u32>(ROWS - 1u));
+  // After it no invocation reads the units of x, so that those of y may take their place.
   add_lanes(lane_products(rows, vec4<u32>(), lane, local), local);
-  // No invocation makes units of y while another still reads those of x.
   if (Y_INT8) {
     write_int8(first_row, local);
   } else {
