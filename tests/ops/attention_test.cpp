@@ -317,20 +317,21 @@ TEST(Attention, ALaggingWindowHoldsDistancesOneToItsWidth) {
 
 TEST(Attention, SlidingLayersNeedTheSameWorkgroupsAtEveryPosition) {
   Attention op = {.heads = 8, .kv_heads = 1, .head_dim = 256, .window = 512, .positions = 8960};
-  EXPECT_EQ(attention_routes(op)[0].grid.groups, 8u * 17);  // 512 keys touch up to 17 tiles of 32
-  EXPECT_EQ(attention_routes(op)[0].grid.positions_per_group, 0u);
-  EXPECT_EQ(attention_routes(op)[1].grid.groups, 8u * 4);  // four parts of a head
+  EXPECT_EQ(attention_routes(op, {})[0].grid.groups,
+            8u * 17);  // 512 keys touch up to 17 tiles of 32
+  EXPECT_EQ(attention_routes(op, {})[0].grid.positions_per_group, 0u);
+  EXPECT_EQ(attention_routes(op, {})[1].grid.groups, 8u * 4);  // four parts of a head
   op.window = 0;
-  EXPECT_EQ(attention_routes(op)[0].grid.groups, 8u);
+  EXPECT_EQ(attention_routes(op, {})[0].grid.groups, 8u);
   op.queries = 2;
   op.tile = 64;
-  EXPECT_EQ(attention_routes(op)[0].grid.groups, 4u);
-  EXPECT_EQ(attention_routes(op)[0].grid.positions_per_group, 64u);
-  EXPECT_EQ(attention_routes(op)[1].grid.positions_per_group, 0u);
+  EXPECT_EQ(attention_routes(op, {})[0].grid.groups, 4u);
+  EXPECT_EQ(attention_routes(op, {})[0].grid.positions_per_group, 64u);
+  EXPECT_EQ(attention_routes(op, {})[1].grid.positions_per_group, 0u);
   op.route = AttentionRoute::whole;
-  EXPECT_EQ(attention_routes(op)[0].grid.groups, 1u);  // eight heads of four rows together
-  EXPECT_EQ(attention_routes(op)[0].grid.rows_per_group, 4u);
-  EXPECT_EQ(attention_routes(op).size(), 1u);
+  EXPECT_EQ(attention_routes(op, {})[0].grid.groups, 1u);  // eight heads of four rows together
+  EXPECT_EQ(attention_routes(op, {})[0].grid.rows_per_group, 4u);
+  EXPECT_EQ(attention_routes(op, {}).size(), 1u);
 }
 
 // What WebGPU guarantees everywhere.
@@ -350,7 +351,7 @@ TEST(Attention, TheLargestHeadsFitTheBaseLimits) {
                           .positions = 8960,
                           .route = kind,
                           .kv = {.type = KvType::f16, .slots = 8960}};
-    for (const Route& route : attention_routes(op)) {
+    for (const Route& route : attention_routes(op, {})) {
       EXPECT_TRUE(device->kernel(route.kernel, route.constants)) << describe(route);
     }
   }
@@ -424,7 +425,7 @@ TEST(Attention, RefusesShapesItsKernelsAreNotBuiltFor) {
   EXPECT_FALSE(record(commands, bad));
   bad = good, bad.tile = 16;
   EXPECT_FALSE(record(commands, bad));
-  bad = good, bad.queries = 0;
+  bad = good, bad.queries = 8;  // more than a workgroup takes
   EXPECT_FALSE(record(commands, bad));
   bad = good, bad.queries = 4;  // of two KV heads
   EXPECT_FALSE(record(commands, bad));

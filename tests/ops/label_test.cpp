@@ -51,11 +51,11 @@ TEST(Label, TellsTheShape) {
        "linear_tiled f32 32x256 gelu_times"},
       {linear(WeightType::q8_0, 64, 96, Epilogue::none, RowRoute::many, RowFormat::int8),
        "linear_tiled_int8 q8_0 64x96"},
-      {attention_routes(attention(AttentionRoute::split, 1024))[0],
+      {attention_routes(attention(AttentionRoute::split, 1024), {})[0],
        "attention_split 8/1x256 f16 window=1024"},
-      {attention_routes(attention(AttentionRoute::split, 1024))[1],
+      {attention_routes(attention(AttentionRoute::split, 1024), {})[1],
        "attention_combine 8x256 window=1024"},
-      {attention_routes(attention(AttentionRoute::whole, 0))[0],
+      {attention_routes(attention(AttentionRoute::whole, 0), {})[0],
        "attention 8/1x256 f16 full whole"},
       {embedding_route({.table = table, .columns = 192}, {0, 4096, {}, {}}),
        "embedding q4_0 4096x192"},
@@ -98,7 +98,7 @@ TEST(Label, BytesOfAProductAreItsPlanesInputsAndOutputs) {
 TEST(Label, BytesOfAttentionGrowWithThePositionsInReach) {
   constexpr uint64_t kv = 2 * 256 * 2, row = 8 * 256 * 4, partials = 8 * 260 * 4 / 32;
   const auto bytes = [](AttentionRoute route, uint32_t window, gpu::Extent extent) {
-    return gpu::bytes(attention_routes(attention(route, window))[0].traffic.value(), extent);
+    return gpu::bytes(attention_routes(attention(route, window), {})[0].traffic.value(), extent);
   };
   EXPECT_EQ(bytes(AttentionRoute::whole, 0, {1, 1000}), 2 * row + 1000 * kv);
   EXPECT_EQ(bytes(AttentionRoute::whole, 512, {1, 100}), 2 * row + 100 * kv);

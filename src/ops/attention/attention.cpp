@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint32_t invocations = 256;   // of a workgroup
 constexpr uint32_t whole_queries = 32;  // of one of the route `whole`
+constexpr uint32_t most_queries = 4;    // of a split
 
 // Of the route `whole`: the most heads that share a KV head evenly.
 uint32_t heads_together(const Attention& op) {
@@ -24,6 +25,15 @@ uint32_t heads_together(const Attention& op) {
 uint32_t tile(const Attention& op) {
   if (op.tile != 0) return op.tile;
   return op.window == 0 ? 64 : 32;
+}
+
+// Of a split. A software adapter runs one invocation after another, and what they cost it is mostly
+// their waiting for each other: the fewer the better.
+uint32_t queries(const Attention& op, const gpu::AdapterInfo& adapter) {
+  if (op.queries != 0) return op.queries;
+  uint32_t queries = adapter.software ? most_queries : 1;
+  while (op.heads / op.kv_heads % queries != 0) --queries;
+  return queries;
 }
 
 // The most tiles of keys that one row sees.
@@ -94,8 +104,8 @@ Result<void> check(const Attention& op) {
     return fail(ErrorCode::internal, "attention: heads of {} cannot be written in this format",
                 op.head_dim);
   }
-  if ((tile(op) != 32 && tile(op) != 64) || op.queries == 0 || op.queries > 4 ||
-      op.heads / op.kv_heads % op.queries != 0) {
+  if ((tile(op) != 32 && tile(op) != 64) || op.queries > most_queries ||
+      (op.queries != 0 && op.heads / op.kv_heads % op.queries != 0)) {
     return fail(
         ErrorCode::internal,
         "attention: a split has 32 or 64 keys and up to 4 heads of a KV head, not {} and {}",
@@ -118,7 +128,7 @@ uint64_t attention_partials_bytes(const Attention& op) {
   return uint64_t{op.max_rows} * op.heads * max_splits(op) * split_bytes;
 }
 
-std::vector<Route> attention_routes(const Attention& op) {
+std::vector<Route> attention_routes(const Attention& op, const gpu::AdapterInfo& adapter) {
   std::vector<gpu::Constant> constants = {{"HEADS", double(op.heads)},
                                           {"HEAD_DIM", double(op.head_dim)},
                                           {"WINDOW", double(op.window)},
@@ -148,7 +158,8 @@ std::vector<Route> attention_routes(const Attention& op) {
   const gpu::Constant epsilon{"EPSILON", op.rope ? op.rope->epsilon : 0.0};
   const gpu::Constant splits{"SPLITS", double(max_splits(op))}, keys{"TILE", double(tile(op))};
   const uint32_t parts = combine_parts(op);
-  gpu::Grid grid = {.groups = op.heads / op.queries, .rows_per_group = 1};
+  const uint32_t together = queries(op, adapter);
+  gpu::Grid grid = {.groups = op.heads / together, .rows_per_group = 1};
   if (op.window == 0) grid.positions_per_group = tile(op);
   if (op.window != 0) grid.groups *= max_splits(op);
   return {{"attention_split",
@@ -157,7 +168,7 @@ std::vector<Route> attention_routes(const Attention& op) {
                  kv_f16,
                  splits,
                  keys,
-                 {"QUERIES", double(op.queries)},
+                 {"QUERIES", double(together)},
                  rope,
                  rotated,
                  epsilon}),
@@ -173,7 +184,7 @@ std::vector<Route> attention_routes(const Attention& op) {
 
 Result<void> record(gpu::CommandList& commands, const Attention& op) {
   TRY(check(op));
-  const std::vector<Route> routes = attention_routes(op);
+  const std::vector<Route> routes = attention_routes(op, commands.device().info());
   const gpu::Binding step = gpu::uniform(op.step), q = gpu::read(op.q);
   const gpu::Binding keys = gpu::read(op.kv.keys), values = gpu::read(op.kv.values);
   if (op.route == AttentionRoute::whole) {

@@ -31,8 +31,8 @@ struct Attention {
   uint32_t lag = 0;        // no row's position is below it
   uint32_t positions = 0;  // the context: no row's position reaches it
   AttentionRoute route = AttentionRoute::split;
-  uint32_t queries = 1;  // of the route split: heads that a workgroup takes, up to 4, and
-  uint32_t tile = 0;     // its keys, 32 or 64; 0: as suits the shape
+  uint32_t queries = 0;  // of the route split: heads that a workgroup takes, up to 4, and
+  uint32_t tile = 0;     // its keys, 32 or 64; 0: as suits the shape and the adapter
   gpu::View step;
   gpu::View q;                    // [max_rows][heads][head_dim]
   std::optional<QueryRope> rope;  // route split: q is as its product leaves it
@@ -47,7 +47,7 @@ struct Attention {
 bool writes_int8(const Attention& op);
 
 uint64_t attention_partials_bytes(const Attention& op);
-std::vector<Route> attention_routes(const Attention& op);
+std::vector<Route> attention_routes(const Attention& op, const gpu::AdapterInfo& adapter);
 Result<void> record(gpu::CommandList& commands, const Attention& op);
 
 // q and y: [rows][heads][head_dim]; `position` is p of row 0.

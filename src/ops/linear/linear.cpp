@@ -49,7 +49,7 @@ uint32_t piece_lanes(uint64_t groups, uint32_t pieces) {
   return lanes;
 }
 
-RowTile row_tile(const Linear& op) {
+RowTile row_tile(const Linear& op, const gpu::AdapterInfo& adapter) {
   if (op.tile.lines != 0) return op.tile;
   // Large tiles read the least, but each processor of a large GPU needs some.
   const auto tiles = [&](const RowTile& tile) {
@@ -57,7 +57,8 @@ RowTile row_tile(const Linear& op) {
            div_up(op.weights.rows, 16 * tile.w_rows);
   };
   constexpr RowTile large{8, 8, 8, 1}, middle{8, 8, 4, 1}, small{4, 8, 4, 2};
-  constexpr uint64_t enough = 512;
+  // To a software adapter, which has few, what invocations cost is their waiting for each other.
+  const uint64_t enough = adapter.software ? 1 : 512;
   if (op.x_format != RowFormat::int8 && tiles(large) >= enough) return large;
   return tiles(middle) >= enough ? middle : small;
 }
@@ -250,7 +251,7 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
   };
   const gpu::Constant type{"TYPE", double(op.weights.type)};
   if (op.rows == RowRoute::many) {
-    const auto [lines, x_rows, w_rows, teams] = row_tile(op);
+    const auto [lines, x_rows, w_rows, teams] = row_tile(op, adapter);
     const bool int8 = op.x_format == RowFormat::int8;
     constants.insert(constants.end(), {type, {"LINES", double(lines)}, {"TEAMS", double(teams)}});
     if (!int8) {
