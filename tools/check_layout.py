@@ -26,6 +26,9 @@ IMPORTS = {
 PUBLIC = "tandem"  # include/tandem
 WEB_BUILD = "cmake/web.cmake"
 WEBGPU_HEADER = "webgpu.h"  # only the files src/gpu/native*.* know the library
+# A write to a component of an element, which WGSL lets write the others too: in memory that invocations
+# share those of another are lost.
+COMPONENT_WRITE = re.compile(r"^(?!\s*//).*\](\[[^]]*\]|\.[xyzw])\s*[-+*/%&|^]?=(?!=)", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -111,7 +114,10 @@ def check_listed(root, path):
 
 def check_kernel(root, path):
     """A kernel of src/ops/<op>/ is recorded by a .cpp beside it, and the operator has a reference, a
-    test and a line in docs/; a .wgsl of src/ops itself is included by a kernel."""
+    test and a line in docs/; a .wgsl of src/ops itself is included by a kernel. None writes a component
+    of a vector in memory by itself."""
+    for write in COMPONENT_WRITE.finditer(text_of(path)):
+        yield f"writes a component of a vector in memory by itself: {write[0].strip()}"
     if path.parent == root / "src" / "ops":
         kernels = path.parent.glob("*/*.wgsl")
         if not any(f"//#include {path.name}" in text_of(kernel).split("\n") for kernel in kernels):
