@@ -11,9 +11,9 @@ struct AddNorm {
   uint32_t columns = 0;  // a multiple of 4 up to 8192
   float epsilon = 0;
   gpu::View step;
-  gpu::View x;        // [max_rows][columns]
-  gpu::View weight;   // [columns]
-  gpu::View scalar;   // [1], or none: 1
+  gpu::View x;            // [max_rows][columns]
+  gpu::View weight;       // [columns]
+  gpu::View scalar;       // [1], or none: 1
   gpu::View h;            // [max_rows][columns], updated in place
   gpu::View next_weight;  // [columns], or none: y stays as it is
   gpu::View y;            // [max_rows][columns]

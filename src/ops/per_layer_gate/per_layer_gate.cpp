@@ -71,8 +71,7 @@ Result<void> record(gpu::CommandList& commands, const PerLayerGate& op) {
       commands, per_layer_gate_route(op, commands.device().info()),
       {gpu::uniform(op.step), gpu::read(part.values),
        gpu::read(part.scales ? part.scales : part.values), gpu::read(op.h), gpu::read(op.delta),
-       gpu::read(op.weight), gpu::read(op.times), gpu::read_write(op.sum),
-       gpu::read_write(op.y)});
+       gpu::read(op.weight), gpu::read(op.times), gpu::read_write(op.sum), gpu::read_write(op.y)});
 }
 
 }  // namespace tandem::ops

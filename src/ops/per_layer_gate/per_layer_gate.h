@@ -1,9 +1,9 @@
-// The gate of the per-layer input, from the residual stream and the MLP's branch, which it returns to
-// the stream:
+// The gate of the per-layer input, from the residual stream and the MLP's branch, which it returns
+// to the stream:
 //   sum = h + rms_norm(delta) * weight
 //   y = gelu(W sum) * times
-// As the product is linear, the norm's factor is found beside it, so that no dispatch adds the branch
-// first. Each row has workgroups of its own, which pays for few rows of a small matrix.
+// As the product is linear, the norm's factor is found beside it, so that no dispatch adds the
+// branch first. Each row has workgroups of its own, which pays for few rows of a small matrix.
 #pragma once
 
 #include "ops/op.h"
