@@ -55,7 +55,7 @@ struct Bound {
   gpu::Buffer step, stream, weight, scalar, next_weight, next_h, y;
 };
 
-Bound bind(const Case& c, const Data& data) {
+Bound bind(const Case& c, const Data& data, gpu::Device& device = test::test_device()) {
   // As the model has it: the branch behind h, where a binding may begin.
   const uint64_t begin = (c.hidden + aligned_floats - 1) / aligned_floats * aligned_floats;
   std::vector<float> stream(begin + c.hidden);
@@ -63,14 +63,14 @@ Bound bind(const Case& c, const Data& data) {
   std::copy(data.branch.begin(), data.branch.end(), stream.begin() + static_cast<ptrdiff_t>(begin));
   const uint32_t outputs = c.epilogue == Epilogue::gelu_pair ? c.rows / 2 : c.rows;
   Bound bound{{},
-              test::upload(data.weights),
-              test::upload(Step{.rows = c.live}),
-              test::upload(stream),
-              test::upload(data.weight),
-              test::upload(std::vector{scalar}),
-              test::upload(data.next_weight),
-              test::poisoned(c.hidden * sizeof(float)),
-              test::poisoned(outputs * sizeof(float))};
+              test::upload(data.weights, 0, device),
+              test::upload(Step{.rows = c.live}, device),
+              test::upload(stream, device),
+              test::upload(data.weight, device),
+              test::upload(std::vector{scalar}, device),
+              test::upload(data.next_weight, device),
+              test::poisoned(c.hidden * sizeof(float), device),
+              test::poisoned(outputs * sizeof(float), device)};
   bound.op = {.product = {.weights = bound.weights.matrix,
                           .epilogue = c.epilogue,
                           .few_rows = 3,
@@ -98,12 +98,13 @@ struct Outputs {
   std::vector<uint32_t> y;
 };
 
-Outputs together(const Bound& bound) {
-  gpu::CommandList commands(test::test_device());
+Outputs together(const Bound& bound, gpu::Device& device = test::test_device()) {
+  gpu::CommandList commands(device);
   test::expect_success(record(commands, bound.op));
   EXPECT_EQ(commands.dispatch_count(), 1u);
   test::run(commands, {.rows = 1});
-  return {test::download(bound.next_h.view()), test::download_as<uint32_t>(bound.y.view())};
+  return {test::download(bound.next_h.view(), device),
+          test::download_as<uint32_t>(bound.y.view(), device)};
 }
 
 // By add_norm and the product's route `few`, which a round with drafts takes.
@@ -189,6 +190,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{q4, 36, 1120, "units that are no pairs", Epilogue::none, RowFormat::columns, true, 32},
         Case{q4, 6, 32, "one unit", Epilogue::gelu_pair},
         Case{q4, 2, 64, "fewer rows than a lane takes"}));
+
+TEST(LinearNorm, HasTheSameBitsWithoutDp4a) {
+  const auto device = test::open_device({.disabled = {.dp4a = true}});
+  const Case c{q4, 192, 96, "", Epilogue::gelu_pair, RowFormat::int8};
+  const Data data = random_data(c);
+  const Outputs with = together(bind(c, data)), without = together(bind(c, data, *device), *device);
+  EXPECT_TRUE(test::same_bits(without.h, with.h));
+  EXPECT_EQ(without.y, with.y);
+}
 
 TEST(LinearNorm, AStoppedStepWritesNothing) {
   const Case c{q4, 64, 64, "", Epilogue::none, RowFormat::columns, true, 0, 0};
