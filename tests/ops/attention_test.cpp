@@ -315,6 +315,18 @@ TEST(Attention, ALaggingWindowHoldsDistancesOneToItsWidth) {
   }
 }
 
+TEST(Attention, ASoftwareAdapterTakesAsManyHeadsAWorkgroupAsShareAKvHead) {
+  gpu::AdapterInfo software;
+  software.software = true;
+  for (auto [heads, kv_heads, groups] :
+       {std::tuple{8u, 1u, 2u}, {4u, 2u, 2u}, {6u, 1u, 2u}, {5u, 1u, 5u}}) {
+    const Attention op = {
+        .heads = heads, .kv_heads = kv_heads, .head_dim = 64, .positions = 64, .max_rows = 1};
+    EXPECT_EQ(attention_routes(op, software)[0].grid.groups, groups) << heads;
+    EXPECT_EQ(attention_routes(op, {})[0].grid.groups, heads);
+  }
+}
+
 TEST(Attention, SlidingLayersNeedTheSameWorkgroupsAtEveryPosition) {
   Attention op = {.heads = 8, .kv_heads = 1, .head_dim = 256, .window = 512, .positions = 8960};
   EXPECT_EQ(attention_routes(op, {})[0].grid.groups,

@@ -597,6 +597,19 @@ TEST(LinearRoute, LanesFillTheGpuAndReadTheirPiecesAhead) {
   EXPECT_NE(head.find("LANES=8 WORKGROUP=64 AHEAD=2"), std::string::npos) << head;
 }
 
+TEST(LinearRoute, ASoftwareAdapterTakesLargeTiles) {
+  gpu::AdapterInfo software;
+  software.software = true;
+  Linear op{.weights = {WeightType::q4_0, 256, 256, {}}, .rows = RowRoute::many, .max_rows = 64};
+  const auto text = [&](const gpu::AdapterInfo& adapter) {
+    return describe(linear_route(op, {0, 256, {}, {}}, adapter));
+  };
+  EXPECT_NE(text(software).find("LINES=8 TEAMS=1 X_ROWS=8 W_ROWS=8"), std::string::npos);
+  EXPECT_NE(text({}).find("LINES=4 TEAMS=2"), std::string::npos);
+  op.x_format = RowFormat::int8;
+  EXPECT_NE(text(software).find("LINES=8 TEAMS=1"), std::string::npos);
+}
+
 TEST(LinearRoute, ATileOfInt8IsLargeWhereThatLeavesManyWorkgroups) {
   for (auto [rows, columns, tile] :
        {std::tuple{12288u, 1536u, "LINES=8 TEAMS=1"}, {1536u, 6144u, "LINES=4 TEAMS=2"}}) {
