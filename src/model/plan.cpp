@@ -8,6 +8,7 @@
 #include "ops/argmax/argmax.h"
 #include "ops/attention/attention.h"
 #include "ops/draft/draft.h"
+#include "ops/linear_norm/linear_norm.h"
 #include "ops/sample/sample.h"
 #include "ops/top_k/top_k.h"
 
@@ -40,7 +41,7 @@ uint64_t largest(const spec::Config& config, uint32_t layers, Value value) {
 
 // A single row has a branch behind it, for kernels that read both.
 uint64_t h_floats(const spec::Config& config, uint64_t rows) {
-  return std::max(rows * config.hidden, branch_begin(config) + config.hidden);
+  return std::max(rows * config.hidden, ops::branch_begin(config.hidden) + config.hidden);
 }
 
 // The buffers of `rows` rows on their way through the first `layers` layers. What is not needed at
@@ -252,11 +253,6 @@ uint32_t kv_slots(const spec::Config& config, const spec::Layer& layer, const Ca
   const uint64_t ring =
       uint64_t{config.window} + 1 + std::max<uint64_t>(capacity.input_bound, ahead);
   return static_cast<uint32_t>(std::min<uint64_t>(ring, capacity.context));
-}
-
-uint64_t branch_begin(const spec::Config& config) {
-  constexpr uint64_t step = ops::aligned_floats;
-  return (config.hidden + step - 1) / step * step;
 }
 
 uint32_t per_layer_stride(const spec::Config& config, uint32_t rows) {

@@ -12,6 +12,9 @@
 
 namespace tandem::model {
 
+// Whether a product's x is what a residual step yields, and whether that scales h.
+enum class TakenStep { none, plain, scaled };
+
 struct PlannedBuffer {
   std::string name;
   uint64_t bytes = 0;
@@ -55,9 +58,6 @@ uint32_t angles_of(const Plan& plan, const spec::Layer& layer);
 // KV slots of a layer: the context for full layers; for sliding ones a ring that keeps the window
 // while a chunk is written or rounds run ahead.
 uint32_t kv_slots(const spec::Config& config, const spec::Layer& layer, const Capacity& capacity);
-
-// Floats from h of a single row to the branch that lies behind it.
-uint64_t branch_begin(const spec::Config& config);
 
 // Floats between the layers of the per-layer inputs of `rows` rows: a multiple of the binding
 // alignment.

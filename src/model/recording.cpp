@@ -102,7 +102,7 @@ Result<ops::Linear> Recording::multiplication(const RowSet& rows, const Product&
                  .y = product.y,
                  .max_rows = rows.max_rows};
   if (ops::writes(op, product.y_format)) op.y_format = product.y_format;
-  if (op.rows != ops::RowRoute::many) TRY(suit_(op, product.takes_step));
+  if (op.rows != ops::RowRoute::many) TRY(suit_(op, product.step));
   return op;
 }
 
@@ -114,7 +114,7 @@ Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows,
                     ops::LinearNorm{.product = op,
                                     .epsilon = static_cast<float>(config_.rms_norm_epsilon),
                                     .stream = view(rows, h_),
-                                    .branch = branch_begin(config_),
+                                    .branch = ops::branch_begin(config_.hidden),
                                     .weight = left_->weight,
                                     .scalar = left_->scalar,
                                     .next_weight = left_->next,
@@ -144,7 +144,7 @@ Result<void> Recording::branch(gpu::CommandList& commands, const RowSet& rows, P
   }
   product.y = view(rows, "delta");
   if (is_left) {
-    const uint64_t begin = branch_begin(config_) * sizeof(float);
+    const uint64_t begin = ops::branch_begin(config_.hidden) * sizeof(float);
     product.y = h(rows).part(begin, config_.hidden * sizeof(float));
   }
   TRY(linear(commands, rows, product));
@@ -307,7 +307,7 @@ Recording::Product Recording::qkv(const RowSet& rows, uint32_t layer) const {
           .x = view(rows, "normed"),
           .x_format = row_format(rows, qkv),
           .y = view(rows, "qkv"),
-          .takes_step = true};
+          .step = config_.scales_layers() ? TakenStep::scaled : TakenStep::plain};
 }
 
 Recording::Product Recording::gate_up(const RowSet& rows, uint32_t layer) const {
@@ -318,7 +318,7 @@ Recording::Product Recording::gate_up(const RowSet& rows, uint32_t layer) const 
           .x_format = row_format(rows, gate_up),
           .y = view(rows, mlp_inside),
           .y_format = row_format(rows, weights(layer, "down")),
-          .takes_step = true};
+          .step = TakenStep::plain};
 }
 
 Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer,

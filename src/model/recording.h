@@ -24,8 +24,7 @@ struct RowSet {
 
 // Cuts a product of few rows as suits the device, and lets one of a single row take the route `few`
 // where the device gives a row other bits in a product of several.
-// `takes_step`: x is what a residual step yields.
-using Suit = std::function<Result<void>(ops::Linear&, bool takes_step)>;
+using Suit = std::function<Result<void>(ops::Linear&, TakenStep)>;
 
 class Recording {
  public:
@@ -64,7 +63,7 @@ class Recording {
     gpu::View times = {};
     gpu::View y = {};
     ops::RowFormat y_format = ops::RowFormat::columns;
-    bool takes_step = false;  // whether x is what a residual step yields
+    TakenStep step = TakenStep::none;
   };
   // h = (h + norm(branch) * weight) * scalar; normed = norm(h) * next, as `matrix` reads it, if
   // there is a next.

@@ -66,14 +66,16 @@ void Target::cut(ops::Linear& op) {
   if (tiling != tilings_.end()) ops::cut(op, tiling->second);
 }
 
-Result<void> Target::suit(ops::Linear& op, bool takes_step) {
+Result<void> Target::suit(ops::Linear& op, TakenStep step) {
   cut(op);
   if (op.rows != ops::RowRoute::one) return {};
   const std::string shape = ops::shape(op);
   TRY_ASSIGN(bool same, is_identical(shape, [&] { return ops::RowCheck::begin(device_, op); }));
-  if (takes_step && ops::takes_norm(op)) {
+  if (step != TakenStep::none && ops::takes_norm(op)) {
     TRY_ASSIGN(const bool same_step, is_identical(shape + " after a step", [&] {
-                 return ops::NormCheck::begin(device_, op);
+                 return ops::NormCheck::begin(device_, op,
+                                              static_cast<float>(config_.rms_norm_epsilon),
+                                              step == TakenStep::scaled);
                }));
     same &= same_step;
   }

@@ -58,8 +58,8 @@ class Target : public Model {
   // The same, and gives one of a single row its route. A row must have the same bits alone and
   // beside others, or single rows take the route for several. A shape that was not asked for before
   // is taken to be the same until `try_rows` has tried it. So must one be whose x a residual step
-  // yields (`takes_step`), with the step in the product's kernel and before it.
-  Result<void> suit(ops::Linear& op, bool takes_step);
+  // yields, with the step in the product's kernel and before it.
+  Result<void> suit(ops::Linear& op, TakenStep step);
   // Tries the device with all shapes that were asked for. True once all are known; with `wait` they
   // are.
   Result<bool> try_rows(bool wait);

@@ -78,9 +78,9 @@ Result<void> TargetSequence::record() {
             "chunk_step"};
   score_ = {"score", plan.score_rows, ops::RowRoute::many, ops::AttentionRoute::whole,
             "chunk_step"};
-  Recording recording(
-      target_.device(), target_.config(), plan, target_.weights(), target_.scratch(), buffers_,
-      [this](ops::Linear& op, bool takes_step) { return target_.suit(op, takes_step); });
+  Recording recording(target_.device(), target_.config(), plan, target_.weights(),
+                      target_.scratch(), buffers_,
+                      [this](ops::Linear& op, TakenStep step) { return target_.suit(op, step); });
   const uint32_t owning = target_.config().owning_layers();
   const uint32_t layers = static_cast<uint32_t>(target_.config().layers.size());
   TRY(keep(chunk_lists_, recording.inputs(chunk_, owning)));

@@ -245,7 +245,7 @@ TEST(NormCheck, FindsThisDeviceToHaveTheBitsOfTwoKernels) {
   for (const Case& c : {Case{q4, 1536, 256, "", Epilogue::gelu_pair, RowFormat::int8},
                         Case{q8, 2048, 1536, "", Epilogue::none, RowFormat::columns, true, 32}}) {
     const Bound bound = bind(c, random_data(c));
-    auto check = NormCheck::begin(test::test_device(), bound.op.product);
+    auto check = NormCheck::begin(test::test_device(), bound.op.product, epsilon, c.scaled);
     ASSERT_TRUE(check) << check.error().message;
     const auto same = check->identical(true);
     ASSERT_TRUE(same) << same.error().message;

@@ -23,6 +23,11 @@ struct LinearNorm {
   gpu::View next_h;       // [hidden]
 };
 
+// Where the branch lies behind h: floats from it, as far as a binding's begin asks for.
+constexpr uint64_t branch_begin(uint32_t hidden) {
+  return (uint64_t{hidden} + aligned_floats - 1) / aligned_floats * aligned_floats;
+}
+
 // Whether the kernel can multiply so.
 bool takes_norm(const Linear& product);
 
@@ -36,8 +41,10 @@ Result<void> record(gpu::CommandList& commands, const LinearNorm& op);
 // must outlive it.
 class NormCheck {
  public:
-  // `product` as LinearNorm has it. Asks for the kernels, which are compiled in the background.
-  static Result<NormCheck> begin(gpu::Device& device, const Linear& product);
+  // `product` as LinearNorm has it, its branch at branch_begin, and whether there is a scalar. Asks
+  // for the kernels, which are compiled in the background.
+  static Result<NormCheck> begin(gpu::Device& device, const Linear& product, float epsilon,
+                                 bool scaled);
   NormCheck(NormCheck&&) noexcept;
   NormCheck& operator=(NormCheck&&) noexcept;
   ~NormCheck();
@@ -49,7 +56,6 @@ class NormCheck {
  private:
   struct Ways;
   NormCheck(gpu::Device& device, const Linear& product);
-  uint64_t branch() const;
   Result<void> submit();
   Result<gpu::Readback> run(const gpu::CommandList& commands, gpu::View y);
 

@@ -7,11 +7,6 @@
 #include "ops/linear_norm/linear_norm.h"
 
 namespace tandem::ops {
-namespace {
-
-constexpr float epsilon = 1e-6f;
-
-}  // namespace
 
 // Both ways, as far as the outputs of one workgroup of the step in the product go.
 struct NormCheck::Ways {
@@ -25,17 +20,19 @@ NormCheck::NormCheck(NormCheck&&) noexcept = default;
 NormCheck& NormCheck::operator=(NormCheck&&) noexcept = default;
 NormCheck::~NormCheck() = default;
 
-Result<NormCheck> NormCheck::begin(gpu::Device& device, const Linear& product) {
+Result<NormCheck> NormCheck::begin(gpu::Device& device, const Linear& product, float epsilon,
+                                   bool scaled) {
   NormCheck check(device, product);
   auto& [together, step, few, y, expected] = *check.ways_;
-  // A scalar, as the step at a layer's end has; any view says that there is one.
+  // Any view says that there is one.
   const gpu::View some = product.weights.parts[0].values;
+  const gpu::View scalar = scaled ? some : gpu::View{};
   together = linear_norm_route({.product = product,
                                 .epsilon = epsilon,
                                 .stream = {},
-                                .branch = check.branch(),
+                                .branch = branch_begin(product.weights.columns),
                                 .weight = {},
-                                .scalar = some,
+                                .scalar = scalar,
                                 .next_weight = {},
                                 .next_h = {}},
                                device.info());
@@ -44,7 +41,7 @@ Result<NormCheck> NormCheck::begin(gpu::Device& device, const Linear& product) {
                          .step = {},
                          .x = {},
                          .weight = {},
-                         .scalar = some,
+                         .scalar = scalar,
                          .h = {},
                          .next_weight = some,
                          .y = {},
@@ -60,11 +57,6 @@ Result<NormCheck> NormCheck::begin(gpu::Device& device, const Linear& product) {
   return check;
 }
 
-uint64_t NormCheck::branch() const {
-  const uint64_t columns = product_.weights.columns;
-  return (columns + aligned_floats - 1) / aligned_floats * aligned_floats;
-}
-
 Result<void> NormCheck::submit() {
   const uint32_t columns = product_.weights.columns;
   const auto floats = [&](size_t count) -> Result<gpu::Buffer> {
@@ -77,7 +69,7 @@ Result<void> NormCheck::submit() {
              FixedWeights::make(*device_, product_.weights.type,
                                 std::min(product_.weights.rows, most_group_rows), columns));
   TRY_ASSIGN(const gpu::Buffer step, upload(*device_, std::as_bytes(std::span(&one, 1))));
-  TRY_ASSIGN(const gpu::Buffer stream, floats(branch() + columns));
+  TRY_ASSIGN(const gpu::Buffer stream, floats(branch_begin(columns) + columns));
   TRY_ASSIGN(const gpu::Buffer vector, floats(columns));
   TRY_ASSIGN(const gpu::Buffer h, device_->make_buffer(columns * sizeof(float), "norm check"));
   TRY_ASSIGN(const gpu::Buffer x, device_->make_buffer(columns * sizeof(float), "norm check"));
@@ -95,7 +87,7 @@ Result<void> NormCheck::submit() {
     TRY_ASSIGN(read, run(commands, y.view()));
   }
   const gpu::View branch_view =
-      stream.view().part(branch() * sizeof(float), columns * sizeof(float));
+      stream.view().part(branch_begin(columns) * sizeof(float), columns * sizeof(float));
   const std::vector<float> before = fixed_floats(columns);
   TRY(device_->write(h.view(), std::as_bytes(std::span(before))));
   gpu::CommandList commands(*device_);
