@@ -83,6 +83,12 @@ int8 they take 59 %, 18 of them for the per-layer inputs in f32, and attention 9
 cores and a copy to the GPU, and differs from host to host.
 """
 
+CHUNKS = """\
+At E2B's size, by the rows of a chunk (`--input-bound`). Longer chunks read the weights less often and fill the GPU better, but hold
+more rows at once. An artifact says 512 unless its export was asked for another bound: more gain next to nothing for a prompt of 512
+tokens, and 1024 would take more than 128 MiB of memory. Whoever has long prompts and the memory opens the engine with 2048.
+"""
+
 LIBRARIES = """\
 At E2B's size. The first is the default: wgpu-native decodes 1 to 2 % faster and leaves more of the thread's time, but Dawn
 has its kernels ready sooner on a first start, and is what Chromium runs, so that the engine and the browser share one compiler of
@@ -363,6 +369,22 @@ def libraries(results):
     return ["## Libraries\n", LIBRARIES, *parts] if parts else []
 
 
+def chunks(root):
+    """Prefill by the rows of a chunk, of the results in a folder of their own."""
+    results = [load(path) for path in sorted((root / "bench" / "results" / "chunks").glob("*.json"))]
+    results.sort(key=lambda result: (activations(result), result["options"]["input_bound"]))
+    if not results:
+        return []
+    names = ["prefill at 512, tokens/s", "prefill at 2048, tokens/s", "prefill at 8192, tokens/s",
+             "< GPU memory beyond weights and session, MiB"]
+    rows = [[activations(result), str(result["options"]["input_bound"]), *(number(figures(result)[name]) for name in names)]
+            for result in results]
+    first = results[0]
+    return ["## Rows of a prefill chunk\n", CHUNKS,
+            f"{first['device']['adapter']}, {first['device']['driver']}, commit {first['commit']}, {first['date'][:10]}:\n",
+            table(["activations", "rows", *(name.removeprefix("< ") for name in names)], rows)]
+
+
 def scaling(results):
     """The curves of the plot: artifact, [(depth, ms of a token, ms if it grew as its bytes do)]."""
     curves = []
@@ -422,7 +444,7 @@ def made(root):
     curves = scaling(results)
     plot = ["## Cost by depth\n", "Milliseconds of a decoded token by the tokens before it; dashed, what it would take if it grew as the bytes "
             "it must move do. Up to the window's 512 tokens attention takes longer for more keys, though their bytes are few.\n", "![Milliseconds a token by depth](images/scaling.svg)\n"] if curves else []
-    text = "\n".join([PAGE, *goals(results), *libraries(results), *plot, "## Results\n", *(sections or ["None is recorded yet.\n"])])
+    text = "\n".join([PAGE, *goals(results), *chunks(root), *libraries(results), *plot, "## Results\n", *(sections or ["None is recorded yet.\n"])])
     files = {root / "docs" / "performance.md": text}
     if curves:
         files[root / "docs" / "images" / "scaling.svg"] = svg(curves)

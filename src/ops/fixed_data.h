@@ -13,6 +13,7 @@ struct FixedWeights {
   gpu::Buffer values;
   gpu::Buffer scales;  // none for f16 and f32
 
+  gpu::View bound_scales() const { return scales.bytes() != 0 ? scales.view() : values.view(); }
   static Result<FixedWeights> make(gpu::Device& device, spec::WeightType type, uint64_t rows,
                                    uint32_t columns);
 };

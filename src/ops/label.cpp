@@ -100,11 +100,12 @@ constexpr Shape shapes[] = {
        return fmt::format("{}{} m={} lanes={}", c.product(), c["Y_INT8"] != 0 ? " to int8" : "",
                           c["M"], c["LANES"]);
      }},
-    {"linear_units",
-     [](const Constants& c) {
-       return fmt::format("{} m={} lanes={}", c.product(), c["M"], c["LANES"]);
-     }},
     {"linear_norm",
+     [](const Constants& c) {
+       return fmt::format("{}{} lanes={}", c.product(), c["SCALED"] != 0 ? " scaled" : "",
+                          c["LANES"]);
+     }},
+    {"linear_norm_int8",
      [](const Constants& c) {
        return fmt::format("{}{}{} lanes={}", c.product(), c["SCALED"] != 0 ? " scaled" : "",
                           c["Y_INT8"] != 0 ? " to int8" : "", c["LANES"]);

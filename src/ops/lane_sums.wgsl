@@ -1,6 +1,6 @@
 // How lanes add up the products of four weight rows each with M rows of x, for kernels that include
-// this: they declare
-//   override M, LANES and WORKGROUP.
+// this and step.wgsl: they declare
+//   override M, ROWS, COLUMNS, LANES and WORKGROUP; step.
 // M * WORKGROUP * 16 bytes of workgroup memory.
 
 override SUMS = M * WORKGROUP;
@@ -14,6 +14,18 @@ struct Sums {
   row1: vec4<f32>,
   row2: vec4<f32>,
   row3: vec4<f32>,
+}
+
+// The weight rows of an invocation's lane, of those of the workgroup from `first_row` on. Beyond the
+// last row, the last.
+fn lane_rows(first_row: u32, local: u32) -> vec4<u32> {
+  let first = first_row + local / LANES * 4u;
+  return min(vec4<u32>(first) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(ROWS - 1u));
+}
+
+// The quads at which rows of x begin; those that are not live repeat the last one.
+fn x_begins() -> vec4<u32> {
+  return min(vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(step.rows - 1u)) * (COLUMNS / 4u);
 }
 
 // Adds the lanes up by a tree, whose order does not depend on M.

@@ -67,6 +67,9 @@ struct MatrixPart {
   uint32_t rows = 0;
   gpu::View values;  // the plane "quants" or "values"
   gpu::View scales;  // none for f16 and f32
+
+  // What kernels have bound as scales: those of f16 and f32 do not read them.
+  gpu::View bound_scales() const { return scales ? scales : values; }
 };
 struct Matrix {
   spec::WeightType type = spec::WeightType::f32;

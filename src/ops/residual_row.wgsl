@@ -1,8 +1,8 @@
 // The residual step of one row by 256 invocations, each of which keeps quads local, local + 256, ...
 // of it, for kernels that include this and row_sum.wgsl: they declare
 //   override COLUMNS, EPSILON, SCALED and NEXT; scalar: array<f32>; weight and next_weight:
-//   array<vec4<f32>>; fn h_quad(at: u32) -> vec4<f32> and fn x_quad(at: u32) -> vec4<f32>, which read
-//   quads of h and of x.
+//   array<vec4<f32>>; fn h_quad(at: u32) -> vec4<f32> and fn branch_quad(at: u32) -> vec4<f32>, which read
+//   quads of h and of the branch.
 // Kernels that yield the same have the same bits: all that a compiler may fuse is fused here.
 // Limits: COLUMNS % 4 == 0, COLUMNS <= 8192.
 
@@ -25,7 +25,7 @@ fn norm_scale(sum_of_squares: f32) -> f32 {
   return inverseSqrt(fma(sum_of_squares, 1.0 / f32(COLUMNS), EPSILON));
 }
 
-// h = (h + x / sqrt(mean(x^2) + EPSILON) * weight) * scalar, of the row that begins at quad `base`.
+// h = (h + b / sqrt(mean(b^2) + EPSILON) * weight) * scalar, b the branch, of the row that begins at quad `base`.
 // All is read before the first wait.
 fn residual_row(base: u32, local: u32) -> Residual {
   var residual: Residual;
@@ -34,7 +34,7 @@ fn residual_row(base: u32, local: u32) -> Residual {
   for (var k = 0u; k < KEPT; k++) {
     let quad = k * invocations + local;
     if (quad < QUADS) {
-      let value = x_quad(base + quad);
+      let value = branch_quad(base + quad);
       square = add_square(square, value);
       branch[k] = value * weight[quad];
       residual.h[k] = h_quad(base + quad);

@@ -19,7 +19,8 @@ namespace {
 
 using spec::WeightType;
 
-constexpr auto q4 = WeightType::q4_0, q8 = WeightType::q8_0;
+constexpr auto q4 = WeightType::q4_0, q8 = WeightType::q8_0, f16 = WeightType::f16;
+constexpr auto columns = RowFormat::columns, lanes = RowFormat::lanes, int8 = RowFormat::int8;
 constexpr float epsilon = 1e-6f;
 constexpr float scalar = 0.375f;
 
@@ -29,7 +30,8 @@ struct Case {
   uint32_t hidden;
   const char* why;
   Epilogue epilogue = Epilogue::none;
-  RowFormat y_format = RowFormat::columns;
+  RowFormat y_format = columns;
+  RowFormat x_format = int8;
   bool scaled = true;
   uint32_t lanes = 0;  // 0: the software adapter's choice
   uint32_t live = 1;
@@ -78,7 +80,7 @@ Bound bind(const Case& c, const Data& data, gpu::Device& device = test::test_dev
                           .unit_rows = c.unit_rows,
                           .step = bound.step.view(),
                           .x = {},
-                          .x_format = RowFormat::int8,
+                          .x_format = c.x_format,
                           .times = {},
                           .y = bound.y.view(),
                           .y_format = c.y_format,
@@ -125,7 +127,7 @@ Outputs apart(const Bound& bound, const Data& data) {
                                .h = h.view(),
                                .next_weight = bound.next_weight.view(),
                                .y = x.view(),
-                               .y_format = RowFormat::int8,
+                               .y_format = bound.op.product.x_format,
                                .max_rows = 1}));
   Linear product = bound.op.product;
   product.rows = RowRoute::few;
@@ -157,43 +159,59 @@ TEST_P(LinearNormCases, AgreesWithTheReference) {
   const Data data = random_data(c);
   const Bound bound = bind(c, data);
   std::vector<float> h = data.h, y(outputs(bound.op.product));
-  linear_norm_reference(data.weights.host(), c.epilogue, epsilon, data.branch, data.weight,
-                        c.scaled ? scalar : 1, h, data.next_weight, y);
+  linear_norm_reference(data.weights.host(), c.epilogue, c.x_format, epsilon, data.branch,
+                        data.weight, c.scaled ? scalar : 1, h, data.next_weight, y);
   const Outputs actual = together(bound);
   EXPECT_TRUE(test::close(actual.h, h, 1e-6));
-  if (c.y_format == RowFormat::int8) {
+  if (c.x_format == lanes) {
+    if (c.y_format == lanes) y = test::in_lane_order(y, static_cast<uint32_t>(y.size()));
+    EXPECT_TRUE(test::close(as_floats(actual.y), y, 1e-5));
+    return;
+  }
+  if (c.y_format == int8) {
     std::vector<float> values(y.size());
     values = int8_values(static_cast<uint32_t>(y.size()), actual.y);
     // The step of y's own units beside what x's may be off.
     EXPECT_TRUE(test::close(values, y, 2e-2));
     return;
   }
-  std::vector<float> values(actual.y.size());
-  std::memcpy(values.data(), actual.y.data(), actual.y.size() * sizeof(float));
   // A value of x near a half may be rounded to the neighbouring step, 1 / 254 of its unit's
   // largest.
-  EXPECT_TRUE(test::close(values, y, 5e-3));
+  EXPECT_TRUE(test::close(as_floats(actual.y), y, 5e-3));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, LinearNormCases,
     ::testing::Values(
         Case{q4, 384, 256, "atlas: qkv"},
-        Case{q4, 1536, 256, "atlas: gate and up", Epilogue::gelu_pair, RowFormat::int8, false},
-        Case{q4, 512, 1536, "E2B's width, 128 lanes", Epilogue::none, RowFormat::columns, true,
-             128},
-        Case{q4, 512, 1536, "E2B's width, whole units", Epilogue::gelu_pair, RowFormat::int8, false,
-             16, 1, 0},
-        Case{q8, 200, 2560, "q8_0 of E4B's width", Epilogue::none, RowFormat::columns, true, 64},
-        Case{q8, 192, 96, "q8_0 in units", Epilogue::gelu_pair, RowFormat::columns, true, 2, 1, 0},
-        Case{q4, 66, 8192, "the widest", Epilogue::none, RowFormat::columns, false, 256},
-        Case{q4, 36, 1120, "units that are no pairs", Epilogue::none, RowFormat::columns, true, 32},
+        Case{q4, 1536, 256, "atlas: gate and up", Epilogue::gelu_pair, int8, int8, false},
+        Case{q4, 512, 1536, "E2B's width, 128 lanes", Epilogue::none, columns, int8, true, 128},
+        Case{q4, 512, 1536, "E2B's width, whole units", Epilogue::gelu_pair, int8, int8, false, 16,
+             1, 0},
+        Case{q8, 200, 2560, "q8_0 of E4B's width", Epilogue::none, columns, int8, true, 64},
+        Case{q8, 192, 96, "q8_0 in units", Epilogue::gelu_pair, columns, int8, true, 2, 1, 0},
+        Case{q4, 66, 8192, "the widest", Epilogue::none, columns, int8, false, 256},
+        Case{q4, 36, 1120, "units that are no pairs", Epilogue::none, columns, int8, true, 32},
         Case{q4, 6, 32, "one unit", Epilogue::gelu_pair},
-        Case{q4, 2, 64, "fewer rows than a lane takes"}));
+        Case{q4, 2, 64, "fewer rows than a lane takes"},
+        Case{q4, 384, 256, "f32, atlas: qkv", Epilogue::none, columns, lanes},
+        Case{q4, 1536, 256, "f32, atlas: gate and up", Epilogue::gelu_pair, lanes, lanes, false},
+        Case{q4, 512, 1536, "f32, E2B's width, 128 lanes", Epilogue::none, columns, lanes, true,
+             128},
+        Case{q4, 512, 1536, "f32, E2B's width, whole units", Epilogue::gelu_pair, lanes, lanes,
+             false, 16, 1, 0},
+        Case{q8, 200, 2560, "f32, q8_0 of E4B's width", Epilogue::none, columns, lanes, true, 64},
+        Case{f16, 192, 96, "f32, f16", Epilogue::gelu_pair, lanes, lanes, true, 2},
+        Case{WeightType::f32, 36, 160, "f32, f32", Epilogue::none, columns, lanes, true, 8},
+        Case{q4, 66, 2784, "f32, the widest", Epilogue::none, columns, lanes, false, 256},
+        Case{q4, 36, 1120, "f32, units that are no pairs", Epilogue::none, columns, lanes, true, 8,
+             1, 0},
+        Case{q4, 6, 32, "f32, one unit", Epilogue::gelu_pair, columns, lanes},
+        Case{q4, 2, 64, "f32, fewer rows than a lane takes", Epilogue::none, columns, lanes}));
 
 TEST(LinearNorm, HasTheSameBitsWithoutDp4a) {
   const auto device = test::open_device({.disabled = {.dp4a = true}});
-  const Case c{q4, 192, 96, "", Epilogue::gelu_pair, RowFormat::int8};
+  const Case c{q4, 192, 96, "", Epilogue::gelu_pair, int8};
   const Data data = random_data(c);
   const Outputs with = together(bind(c, data)), without = together(bind(c, data, *device), *device);
   EXPECT_TRUE(test::same_bits(without.h, with.h));
@@ -201,10 +219,12 @@ TEST(LinearNorm, HasTheSameBitsWithoutDp4a) {
 }
 
 TEST(LinearNorm, AStoppedStepWritesNothing) {
-  const Case c{q4, 64, 64, "", Epilogue::none, RowFormat::columns, true, 0, 0};
-  const Outputs outputs = together(bind(c, random_data(c)));
-  EXPECT_TRUE(test::untouched(std::span<const float>(outputs.h)));
-  EXPECT_TRUE(test::untouched(std::span<const float>(as_floats(outputs.y))));
+  for (const RowFormat x_format : {int8, lanes}) {
+    const Case c{q4, 64, 64, "", Epilogue::none, columns, x_format, true, 0, 0};
+    const Outputs outputs = together(bind(c, random_data(c)));
+    EXPECT_TRUE(test::untouched(std::span<const float>(outputs.h)));
+    EXPECT_TRUE(test::untouched(std::span<const float>(as_floats(outputs.y))));
+  }
 }
 
 TEST(LinearNorm, RefusesWhatItsKernelCannotCompute) {
@@ -217,11 +237,11 @@ TEST(LinearNorm, RefusesWhatItsKernelCannotCompute) {
       {"no scalar in its view", [](LinearNorm& op) { op.scalar.bytes = 0; }},
       {"next_h is too small", [](LinearNorm& op) { op.next_h.bytes -= 4; }},
       {"y is too small", [](LinearNorm& op) { op.product.y.bytes -= 4; }},
-      {"x of f32", [](LinearNorm& op) { op.product.x_format = RowFormat::columns; }},
+      {"x column by column", [](LinearNorm& op) { op.product.x_format = columns; }},
       {"several rows", [](LinearNorm& op) { op.product.rows = RowRoute::few; }},
       {"an epilogue with factors",
        [](LinearNorm& op) { op.product.epilogue = Epilogue::gelu_times; }},
-      {"f16", [](LinearNorm& op) { op.product.weights.type = WeightType::f16; }},
+      {"f16 with int8", [](LinearNorm& op) { op.product.weights.type = f16; }},
       {"no whole units", [](LinearNorm& op) { op.product.weights.columns = 48; }},
       {"two parts",
        [](LinearNorm& op) { op.product.weights.parts.push_back(op.product.weights.parts[0]); }}};
@@ -234,16 +254,29 @@ TEST(LinearNorm, RefusesWhatItsKernelCannotCompute) {
   }
 }
 
+TEST(LinearNorm, TakesRowsThatFitWorkgroupMemory) {
+  Linear product{.weights = {q4, 64, 2784, {{0, 64, {}, {}}}}, .x_format = lanes};
+  EXPECT_TRUE(takes_norm(product));
+  product.weights.columns = 2816;
+  EXPECT_FALSE(takes_norm(product));
+  product.x_format = int8;
+  EXPECT_TRUE(takes_norm(product));
+}
+
 TEST(LinearNorm, LeavesVeryManyRowsToAProductOfTheirOwn) {
-  Linear head{.weights = {q4, 262144, 1536, {{0, 262144, {}, {}}}}, .x_format = RowFormat::int8};
+  Linear head{.weights = {q4, 262144, 1536, {{0, 262144, {}, {}}}}, .x_format = int8};
   EXPECT_FALSE(takes_norm(head));
   head.weights.rows = head.weights.parts[0].rows = 24576;
   EXPECT_TRUE(takes_norm(head));
 }
 
 TEST(NormCheck, FindsThisDeviceToHaveTheBitsOfTwoKernels) {
-  for (const Case& c : {Case{q4, 1536, 256, "", Epilogue::gelu_pair, RowFormat::int8},
-                        Case{q8, 2048, 1536, "", Epilogue::none, RowFormat::columns, true, 32}}) {
+  for (const Case& c : {Case{q4, 1536, 256, "", Epilogue::gelu_pair, int8},
+                        Case{q8, 2048, 1536, "", Epilogue::none, columns, int8, true, 32},
+                        Case{q4, 1536, 256, "", Epilogue::gelu_pair, lanes, lanes},
+                        Case{q8, 2048, 1536, "", Epilogue::none, columns, lanes, true, 32},
+                        Case{f16, 192, 96, "", Epilogue::gelu_pair, columns, lanes},
+                        Case{WeightType::f32, 36, 160, "", Epilogue::none, columns, lanes}}) {
     const Bound bound = bind(c, random_data(c));
     auto check = NormCheck::begin(test::test_device(), bound.op.product, epsilon, c.scaled);
     ASSERT_TRUE(check) << check.error().message;

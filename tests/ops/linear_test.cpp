@@ -589,7 +589,7 @@ TEST(LinearRoute, LanesFillTheGpuAndReadTheirPiecesAhead) {
   Linear op = unbound(WeightType::q4_0, 24576, 1536);
   op.x_format = RowFormat::lanes;
   const std::string text = describe(linear_route(op, op.weights.parts[0], {}));
-  EXPECT_NE(text.find("linear_units "), std::string::npos) << text;
+  EXPECT_NE(text.find("WORDS=4 "), std::string::npos) << text;
   EXPECT_NE(text.find("LANES=16 WORKGROUP=64 AHEAD=1"), std::string::npos) << text;
   op = unbound(WeightType::q4_0, 262144, 1536);
   op.x_format = RowFormat::lanes;

@@ -34,7 +34,7 @@ const int8 = 2u;
 
 const most_units = 256u;
 
-fn x_quad(at: u32) -> vec4<f32> {
+fn branch_quad(at: u32) -> vec4<f32> {
   return x[at];
 }
 fn h_quad(at: u32) -> vec4<f32> {

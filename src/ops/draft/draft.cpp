@@ -55,9 +55,9 @@ Result<void> record(gpu::CommandList& commands, const DraftInput& op) {
          {},
          // A row of the table and of x, and y; all in the first part, whoever owns the token.
          gpu::Traffic{.fixed = part.first_row == 0 ? table_row + 3 * row : 0}},
-        {gpu::uniform(op.step), gpu::read(part.values),
-         gpu::read(part.scales ? part.scales : part.values), gpu::read(op.timeline),
-         gpu::read(op.x), gpu::read_write(op.y), gpu::read_write(op.draft_steps)}));
+        {gpu::uniform(op.step), gpu::read(part.values), gpu::read(part.bound_scales()),
+         gpu::read(op.timeline), gpu::read(op.x), gpu::read_write(op.y),
+         gpu::read_write(op.draft_steps)}));
   }
   return {};
 }

@@ -46,9 +46,8 @@ Result<void> record(gpu::CommandList& commands, const Embedding& op) {
       TRY(check_size("embedding", "scales", part.scales, part.rows * planes[1].bytes_per_row));
     }
     TRY(dispatch(commands, embedding_route(op, part),
-                 {gpu::uniform(op.step), gpu::read(part.values),
-                  gpu::read(part.scales ? part.scales : part.values), gpu::read(op.timeline),
-                  gpu::read_write(op.y)}));
+                 {gpu::uniform(op.step), gpu::read(part.values), gpu::read(part.bound_scales()),
+                  gpu::read(op.timeline), gpu::read_write(op.y)}));
   }
   return {};
 }

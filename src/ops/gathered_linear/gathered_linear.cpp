@@ -72,11 +72,10 @@ Route gathered_linear_route(const GatheredLinear& op, const MatrixPart& part,
 Result<void> record(gpu::CommandList& commands, const GatheredLinear& op) {
   TRY(check(op));
   for (const MatrixPart& part : op.weights.parts) {
-    TRY(dispatch(
-        commands, gathered_linear_route(op, part, commands.device().info()),
-        {gpu::uniform(op.step), gpu::read(part.values),
-         gpu::read(part.scales ? part.scales : part.values), gpu::read(op.x), gpu::read(op.chosen),
-         gpu::read(op.ordering), gpu::read_write(op.y), gpu::read_write(op.rows)}));
+    TRY(dispatch(commands, gathered_linear_route(op, part, commands.device().info()),
+                 {gpu::uniform(op.step), gpu::read(part.values), gpu::read(part.bound_scales()),
+                  gpu::read(op.x), gpu::read(op.chosen), gpu::read(op.ordering),
+                  gpu::read_write(op.y), gpu::read_write(op.rows)}));
   }
   return {};
 }

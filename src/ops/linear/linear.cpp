@@ -267,20 +267,13 @@ Route linear_route(const Linear& op, const MatrixPart& part, const gpu::AdapterI
                                      {"LANES", double(taken.lanes)},
                                      {"WORKGROUP", double(taken.workgroup)},
                                      {"AHEAD", double(taken.ahead)}});
-  std::string_view kernel = taken.units ? "linear_units" : "linear_row";
-  if (op.x_format == RowFormat::int8) {
-    kernel = "linear_int8";
-    constants.insert(constants.end(), {type,
-                                       {"WORDS", taken.units ? 4.0 : 1.0},
-                                       {"Y_INT8", op.y_format == RowFormat::int8 ? 1.0 : 0.0}});
-  } else {
-    constants.push_back({"Y_IN_LANES", op.y_format == RowFormat::lanes ? 1.0 : 0.0});
-    if (!taken.units) {
-      constants.insert(constants.end(),
-                       {type, {"X_IN_LANES", op.x_format == RowFormat::lanes ? 1.0 : 0.0}});
-    }
-  }
-  return {kernel,
+  const bool int8 = op.x_format == RowFormat::int8;
+  const double y_differs = op.y_format == RowFormat::columns ? 0 : 1;
+  constants.insert(
+      constants.end(),
+      {type, {"WORDS", taken.units ? 4.0 : 1.0}, {int8 ? "Y_INT8" : "Y_IN_LANES", y_differs}});
+  if (!int8) constants.push_back({"X_IN_LANES", op.x_format == RowFormat::lanes ? 1.0 : 0.0});
+  return {int8 ? "linear_int8" : "linear_row",
           std::move(constants),
           {div_up(part.rows, rows_per_lane * taken.workgroup / taken.lanes), 0, 0},
           traffic(op, part.rows)};
@@ -292,11 +285,10 @@ Result<void> record(gpu::CommandList& commands, const Linear& op) {
     const uint64_t first = first_output(op, part) * sizeof(float);
     auto from_first = [&](gpu::View view) { return view.part(first, view.bytes - first); };
     const bool times = op.epilogue == Epilogue::gelu_times;
-    TRY(dispatch(
-        commands, linear_route(op, part, commands.device().info()),
-        {gpu::uniform(op.step), gpu::read(part.values),
-         gpu::read(part.scales ? part.scales : part.values), gpu::read(op.x),
-         gpu::read(times ? from_first(op.times) : op.x), gpu::read_write(from_first(op.y))}));
+    TRY(dispatch(commands, linear_route(op, part, commands.device().info()),
+                 {gpu::uniform(op.step), gpu::read(part.values), gpu::read(part.bound_scales()),
+                  gpu::read(op.x), gpu::read(times ? from_first(op.times) : op.x),
+                  gpu::read_write(from_first(op.y))}));
   }
   return {};
 }

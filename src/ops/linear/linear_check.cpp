@@ -42,12 +42,10 @@ struct RowCheck::Part {
     TRY_ASSIGN(product.times, upload(device, std::as_bytes(std::span(ones))));
     TRY_ASSIGN(product.y, device.make_buffer(product.times.bytes(), "bit-identity check"));
     gpu::CommandList commands(device);
-    TRY(dispatch(
-        commands, route,
-        {gpu::uniform(product.step.view()), gpu::read(weights.values.view()),
-         gpu::read(weights.scales.bytes() != 0 ? weights.scales.view() : weights.values.view()),
-         gpu::read(product.x.view()), gpu::read(product.times.view()),
-         gpu::read_write(product.y.view())}));
+    TRY(dispatch(commands, route,
+                 {gpu::uniform(product.step.view()), gpu::read(weights.values.view()),
+                  gpu::read(weights.bound_scales()), gpu::read(product.x.view()),
+                  gpu::read(product.times.view()), gpu::read_write(product.y.view())}));
     gpu::Submission submission;
     submission.items.push_back({&commands, {rows, 1}});
     submission.read_back = product.y.view();

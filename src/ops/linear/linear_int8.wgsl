@@ -81,12 +81,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
   if (first_row >= ROWS || step.rows == 0u) {
     return;
   }
-  let lane = local % LANES;
-  let rows = min(vec4<u32>(first_row + local / LANES * 4u) + vec4<u32>(0u, 1u, 2u, 3u),
-                 vec4<u32>(ROWS - 1u));
-  // Where the rows of x begin; those that are not live repeat the last one.
-  let x_rows = min(vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(step.rows - 1u)) * (COLUMNS / 4u);
-  add_lanes(lane_products(rows, x_rows, lane, local), local);
+  let rows = lane_rows(first_row, local);
+  add_lanes(lane_products(rows, x_begins(), local % LANES, local), local);
   if (Y_INT8) {
     write_int8(first_row, local);
   } else {

@@ -47,9 +47,8 @@ Result<void> record(gpu::CommandList& commands, const LinearAddNorm& op) {
   TRY(check(op));
   const MatrixPart& part = op.weights.parts[0];
   return dispatch(commands, linear_add_norm_route(op, commands.device().info()),
-                  {gpu::uniform(op.step), gpu::read(part.values),
-                   gpu::read(part.scales ? part.scales : part.values), gpu::read(op.x),
-                   gpu::read(op.weight ? op.weight : op.next_weight),
+                  {gpu::uniform(op.step), gpu::read(part.values), gpu::read(part.bound_scales()),
+                   gpu::read(op.x), gpu::read(op.weight ? op.weight : op.next_weight),
                    gpu::read(op.scalar ? op.scalar : op.next_weight), gpu::read_write(op.h),
                    gpu::read(op.next_weight), gpu::read_write(op.y)});
 }

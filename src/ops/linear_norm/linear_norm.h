@@ -1,4 +1,4 @@
-// A residual step (add_norm) and the product of what it yields, in one kernel, for a row of int8:
+// A residual step (add_norm) and the product of what it yields, in one kernel, for a single row:
 //   h' = (h + rms_norm(b) * weight) * scalar
 //   y = the product with x = rms_norm(h') * next_weight
 // Every workgroup makes x for itself, so that nothing waits for a dispatch of its own.
@@ -11,7 +11,7 @@
 namespace tandem::ops {
 
 struct LinearNorm {
-  // Of route `one`, epilogue none or gelu_pair, x_format int8; x is not used.
+  // Of route `one`, epilogue none or gelu_pair, x_format int8 or lanes; x is not used.
   Linear product;
   float epsilon = 0;
   // Both of [hidden], hidden = product.weights.columns: h, and from `branch` floats on b.
@@ -31,8 +31,9 @@ constexpr uint64_t branch_begin(uint32_t hidden) {
 // Whether the kernel can multiply so.
 bool takes_norm(const Linear& product);
 
+constexpr uint32_t linear_norm_workgroup = 256;  // invocations
 // Rows of weights that a workgroup takes, at the most.
-constexpr uint32_t most_group_rows = 1024;
+constexpr uint32_t most_group_rows = 4 * linear_norm_workgroup;
 
 Route linear_norm_route(const LinearNorm& op, const gpu::AdapterInfo& adapter);
 Result<void> record(gpu::CommandList& commands, const LinearNorm& op);
@@ -64,10 +65,10 @@ class NormCheck {
   std::unique_ptr<Ways> ways_;
 };
 
-// h and branch: [hidden]; h becomes h'. y: [outputs].
-void linear_norm_reference(const HostMatrix& weights, Epilogue epilogue, double epsilon,
-                           std::span<const float> branch, std::span<const float> weight,
-                           float scalar, std::span<float> h, std::span<const float> next_weight,
-                           std::span<float> y);
+// h and branch: [hidden]; h becomes h'. x_format int8 rounds x. y: [outputs].
+void linear_norm_reference(const HostMatrix& weights, Epilogue epilogue, RowFormat x_format,
+                           double epsilon, std::span<const float> branch,
+                           std::span<const float> weight, float scalar, std::span<float> h,
+                           std::span<const float> next_weight, std::span<float> y);
 
 }  // namespace tandem::ops

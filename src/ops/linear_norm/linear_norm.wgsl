@@ -1,27 +1,25 @@
-// A residual step and the matrix product of what it yields, for one row of int8 (linear_norm.h):
+// A residual step and the matrix product of what it yields, for one row (linear_norm.h):
 //   h' = (h + b / sqrt(mean(b^2) + EPSILON) * weight) * scalar
-//   x = h' / sqrt(mean(h'^2) + EPSILON) * next_weight, in units of int8 (op.h)
-//   y = the product with x as linear_int8.wgsl has it
+//   x = h' / sqrt(mean(h'^2) + EPSILON) * next_weight, in lane order (op.h)
+//   y = the product with x as linear_row.wgsl has it
 // Each workgroup makes x for itself in workgroup memory, while its first weights are on their way, and
 // writes its share of h'.
-//   weights, scales  planes of [ROWS, COLUMNS] (spec/layout.h), TYPE q4_0 or q8_0
+//   weights, scales  planes of [ROWS, COLUMNS] (spec/layout.h); f16, f32: scales is not used
 //   stream  h [COLUMNS], and from element BRANCH on b [COLUMNS]; next_h [COLUMNS]
-//   weight and next_weight [COLUMNS]; scalar [1]; y as linear_int8.wgsl's, EPILOGUE none or gelu_pair
-// Limits: COLUMNS % 32 == 0, COLUMNS <= 8192, BRANCH % 4 == 0; LANES, AHEAD and Y_INT8 as
-// linear_int8.wgsl; without SCALED any view may stand in for scalar. 16 KiB of workgroup memory.
+//   weight and next_weight [COLUMNS]; scalar [1]; y as linear_row.wgsl's, EPILOGUE none or gelu_pair
+// Limits: COLUMNS % 32 == 0, COLUMNS <= 2784, BRANCH % 4 == 0; LANES, AHEAD, WORDS and Y_IN_LANES as
+// linear_row.wgsl; without SCALED any view may stand in for scalar. 16 KiB of workgroup memory.
 
 //#include step.wgsl
-//#include dot_of_bytes.wgsl
 //#include gelu.wgsl
 //#include row_sum.wgsl
 //#include residual_row.wgsl
-//#include residual_int8.wgsl
+//#include residual_share.wgsl
 //#include lane_sums.wgsl
 //#include row_outputs.wgsl
-//#include int8_units.wgsl
-//#include int8_place.wgsl
-//#include int8_sums.wgsl
-//#include int8_outputs.wgsl
+//#include weight_pieces.wgsl
+//#include lane_order.wgsl
+//#include float_sums.wgsl
 
 override TYPE: u32;
 override EPILOGUE: u32;
@@ -31,15 +29,13 @@ override LANES: u32;
 override AHEAD: u32;
 override WORDS: u32;
 override Y_STRIDE: u32;
-override Y_INT8: bool;
+override Y_IN_LANES: bool;
 override EPSILON: f32;
 override SCALED: bool;
 override BRANCH: u32;
 
-const M = 1u;
-const WORKGROUP = invocations;
+const X_IN_LANES = true;
 const Y_OFFSET = 0u;
-const NEXT = true;
 const gelu_pair = 1u;  // EPILOGUE
 
 @group(0) @binding(0) var<uniform> step: Step;
@@ -50,53 +46,24 @@ const gelu_pair = 1u;  // EPILOGUE
 @group(0) @binding(5) var<storage, read> scalar: array<f32>;
 @group(0) @binding(6) var<storage, read> next_weight: array<vec4<f32>>;
 @group(0) @binding(7) var<storage, read_write> next_h: array<vec4<f32>>;
-@group(0) @binding(8) var<storage, read_write> y: array<u32>;
+@group(0) @binding(8) var<storage, read_write> y: array<f32>;
 
-override ROWS_PER_GROUP = 4u * WORKGROUP / LANES;
-override GROUPS = (ROWS + ROWS_PER_GROUP - 1u) / ROWS_PER_GROUP;
-override SHARE = (QUADS + GROUPS - 1u) / GROUPS;  // of h', a workgroup's
-override most_units = max(UNITS, WORKGROUP / 8u);
+var<workgroup> x: array<vec4<f32>, QUADS>;
 
-var<private> x_factor: f32;
-var<private> group: u32;
-
-//#if dp4a
-fn dot4(a: u32, b: u32) -> i32 {
-  return dot4I8Packed(a, b);
-}
-//#else
-fn dot4(a: u32, b: u32) -> i32 {
-  return dot_of_bytes(a, b);
-}
-//#end
-
-fn h_quad(at: u32) -> vec4<f32> {
-  return stream[at];
-}
 fn x_quad(at: u32) -> vec4<f32> {
-  return stream[BRANCH / 4u + at];
-}
-
-fn x_words(at: u32) -> vec4<u32> {
-  return row_quad(at);
-}
-fn x_word(at: u32, i: u32) -> u32 {
-  return row_words[4u * at + i];
-}
-fn x_scale(row: u32, unit: u32) -> vec2<u32> {
-  return int8_scale(unit, x_factor);
+  return x[at];
 }
 
 fn await_x(local: u32) {
-  clear_units(UNITS, local, WORKGROUP);
-  let residual = residual_row(0u, local);
+  let residual = own_residual(local);
+  let scale = norm_scale(row_sum(residual.square, local));
   for (var k = 0u; k < KEPT; k++) {
     let quad = k * WORKGROUP + local;
-    if (quad < QUADS && quad / SHARE == group) {
-      next_h[quad] = residual.h[k];
+    if (quad < QUADS) {
+      x[lane_order(quad, COLUMNS)] = residual.next[k] * scale;
     }
   }
-  x_factor = make_int8(residual, local);
+  workgroupBarrier();
 }
 
 fn finish(v: f32, to: u32) -> f32 {
@@ -104,7 +71,8 @@ fn finish(v: f32, to: u32) -> f32 {
 }
 
 fn write(row: u32, column: u32, value: f32) {
-  y[row + column] = bitcast<u32>(value);
+  let place = 4u * lane_order(column / 4u, Y_STRIDE) + column % 4u;
+  y[row + select(column, place, Y_IN_LANES)] = value;
 }
 
 @compute @workgroup_size(WORKGROUP)
@@ -117,14 +85,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
     return;
   }
   group = index;
-  let lane = local % LANES;
-  let rows = min(vec4<u32>(first_row + local / LANES * 4u) + vec4<u32>(0u, 1u, 2u, 3u),
-                 vec4<u32>(ROWS - 1u));
-  // After it no invocation reads the units of x, so that those of y may take their place.
-  add_lanes(lane_products(rows, vec4<u32>(), lane, local), local);
-  if (Y_INT8) {
-    write_int8(first_row, local);
-  } else {
-    write_outputs(first_row, local);
-  }
+  let rows = lane_rows(first_row, local);
+  add_lanes(lane_products(rows, vec4<u32>(), local % LANES, local), local);
+  write_outputs(first_row, local);
 }

@@ -45,11 +45,13 @@ Result<NormCheck> NormCheck::begin(gpu::Device& device, const Linear& product, f
                          .h = {},
                          .next_weight = some,
                          .y = {},
-                         .y_format = RowFormat::int8,
+                         .y_format = product.x_format,
                          .max_rows = 1});
   check.product_.rows = RowRoute::few;
   few = linear_route(check.product_, product.weights.parts[0], device.info());
-  few.grid.groups = std::max<uint64_t>(few.grid.groups / together.grid.groups, 1);
+  // As many as have the outputs of one workgroup of the step in the product.
+  const uint64_t groups = linear_norm_workgroup / tiling(product, device.info()).workgroup;
+  few.grid.groups = std::min(few.grid.groups, groups);
   together.grid.groups = 1;
   for (const Route* route : {&together, &step, &few}) {
     TRY(device.kernel(route->kernel, route->constants));
@@ -78,7 +80,7 @@ Result<void> NormCheck::submit() {
   auto& [together, add_norm, few, read, read_expected] = *ways_;
   const gpu::Binding uniform = gpu::uniform(step.view()), any = gpu::read(vector.view());
   const gpu::Binding values = gpu::read(weights.values.view());
-  const gpu::Binding scales = gpu::read(weights.scales.view());
+  const gpu::Binding scales = gpu::read(weights.bound_scales());
   {
     gpu::CommandList commands(*device_);
     TRY(dispatch(commands, together,

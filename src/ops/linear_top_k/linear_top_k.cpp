@@ -43,9 +43,8 @@ Result<void> record(gpu::CommandList& commands, const LinearTopK& op) {
   TRY(check(op));
   const MatrixPart& part = op.weights.parts[0];
   return dispatch(commands, linear_top_k_route(op, commands.device().info()),
-                  {gpu::uniform(op.step), gpu::read(part.values),
-                   gpu::read(part.scales ? part.scales : part.values), gpu::read(op.x),
-                   gpu::read_write(op.values), gpu::read_write(op.indices)});
+                  {gpu::uniform(op.step), gpu::read(part.values), gpu::read(part.bound_scales()),
+                   gpu::read(op.x), gpu::read_write(op.values), gpu::read_write(op.indices)});
 }
 
 }  // namespace tandem::ops

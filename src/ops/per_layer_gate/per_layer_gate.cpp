@@ -67,11 +67,10 @@ Route per_layer_gate_route(const PerLayerGate& op, const gpu::AdapterInfo& adapt
 Result<void> record(gpu::CommandList& commands, const PerLayerGate& op) {
   TRY(check(op));
   const MatrixPart& part = op.weights.parts[0];
-  return dispatch(
-      commands, per_layer_gate_route(op, commands.device().info()),
-      {gpu::uniform(op.step), gpu::read(part.values),
-       gpu::read(part.scales ? part.scales : part.values), gpu::read(op.h), gpu::read(op.delta),
-       gpu::read(op.weight), gpu::read(op.times), gpu::read_write(op.sum), gpu::read_write(op.y)});
+  return dispatch(commands, per_layer_gate_route(op, commands.device().info()),
+                  {gpu::uniform(op.step), gpu::read(part.values), gpu::read(part.bound_scales()),
+                   gpu::read(op.h), gpu::read(op.delta), gpu::read(op.weight), gpu::read(op.times),
+                   gpu::read_write(op.sum), gpu::read_write(op.y)});
 }
 
 }  // namespace tandem::ops

@@ -22,10 +22,11 @@ override WORKGROUP: u32;
 override EPSILON: f32;
 
 override AHEAD = 1u;
+const WORDS = 1u;
 const X_IN_LANES = false;
 
 @group(0) @binding(0) var<uniform> step: Step;
-@group(0) @binding(1) var<storage, read> weights: array<u32>;
+@group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> scales: array<u32>;
 @group(0) @binding(3) var<storage, read> h: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> delta: array<vec4<f32>>;
@@ -72,13 +73,15 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>,
   for (var turn = 0u; turn < PIECES; turn += LANES) {
     let piece = turn + lane;
     let ahead = read_ahead(rows, piece);
-    let quads = piece_quads(piece);
+    let quads = piece_quads(piece, 0u);
     let a = delta[base + quads.x];
     let b = delta[base + quads.y];
     let w = piece_weights(ahead, rows, piece);
-    let scale = piece_scale(ahead, rows, piece);
-    h_sum = fma(scale, piece_product(w, h[base + quads.x], h[base + quads.y]), h_sum);
-    delta_sum = fma(scale, piece_product(w, a * weight[quads.x], b * weight[quads.y]), delta_sum);
+    let scale = turn_scale(ahead, rows, piece);
+    let none = vec4<f32>();
+    h_sum = fma(scale, piece_product(w, h[base + quads.x], h[base + quads.y], none), h_sum);
+    delta_sum = fma(
+        scale, piece_product(w, a * weight[quads.x], b * weight[quads.y], none), delta_sum);
     if (piece < PIECES) {
       square = fma(a, a, fma(b, b, square));
     }
