@@ -12,7 +12,7 @@
 
 namespace tandem::model {
 
-// Whether a product's x is what a residual step yields, and whether that scales h.
+// The residual step that is left to a product, if one is, and whether it scales h.
 enum class TakenStep { none, plain, scaled };
 
 struct PlannedBuffer {

@@ -89,26 +89,28 @@ const ops::Matrix& Recording::next_matrix(uint32_t layer) const {
                                            : weights_.matrix("embedding");
 }
 
-Result<ops::Linear> Recording::multiplication(const RowSet& rows, const Product& product) {
+Result<ops::Linear> Recording::multiplication(const RowSet& rows, const Product& product,
+                                              TakenStep step) {
   ops::Linear op{.weights = product.weights,
                  .epilogue = product.epilogue,
                  .rows = rows.linear,
                  .softcap = static_cast<float>(config_.softcap.value_or(0)),
                  .few_rows = std::max(2u, plan_.capacity.drafts + 1),
-                 .step = step(rows),
+                 .step = this->step(rows),
                  .x = product.x,
                  .x_format = product.x_format,
                  .times = product.times,
                  .y = product.y,
                  .max_rows = rows.max_rows};
   if (ops::writes(op, product.y_format)) op.y_format = product.y_format;
-  if (op.rows != ops::RowRoute::many) TRY(suit_(op, product.step));
+  if (op.rows != ops::RowRoute::many) TRY(suit_(op, step));
   return op;
 }
 
 Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows,
                                const Product& product) {
-  TRY_ASSIGN(const ops::Linear op, multiplication(rows, product));
+  const TakenStep step = left_ ? left_->taken() : TakenStep::none;
+  TRY_ASSIGN(const ops::Linear op, multiplication(rows, product, step));
   if (left_) {
     TRY(ops::record(commands,
                     ops::LinearNorm{.product = op,
@@ -139,7 +141,7 @@ Result<void> Recording::branch(gpu::CommandList& commands, const RowSet& rows, P
                                const Step& step, const std::optional<Product>& next) {
   bool is_left = false;
   if (next) {
-    TRY_ASSIGN(const ops::Linear op, multiplication(rows, *next));
+    TRY_ASSIGN(const ops::Linear op, multiplication(rows, *next, step.taken()));
     is_left = ops::takes_norm(op);
   }
   product.y = view(rows, "delta");
@@ -306,8 +308,7 @@ Recording::Product Recording::qkv(const RowSet& rows, uint32_t layer) const {
   return {.weights = qkv,
           .x = view(rows, "normed"),
           .x_format = row_format(rows, qkv),
-          .y = view(rows, "qkv"),
-          .step = config_.scales_layers() ? TakenStep::scaled : TakenStep::plain};
+          .y = view(rows, "qkv")};
 }
 
 Recording::Product Recording::gate_up(const RowSet& rows, uint32_t layer) const {
@@ -317,8 +318,7 @@ Recording::Product Recording::gate_up(const RowSet& rows, uint32_t layer) const 
           .x = view(rows, "normed"),
           .x_format = row_format(rows, gate_up),
           .y = view(rows, mlp_inside),
-          .y_format = row_format(rows, weights(layer, "down")),
-          .step = TakenStep::plain};
+          .y_format = row_format(rows, weights(layer, "down"))};
 }
 
 Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer,

@@ -63,7 +63,6 @@ class Recording {
     gpu::View times = {};
     gpu::View y = {};
     ops::RowFormat y_format = ops::RowFormat::columns;
-    TakenStep step = TakenStep::none;
   };
   // h = (h + norm(branch) * weight) * scalar; normed = norm(h) * next, as `matrix` reads it, if
   // there is a next.
@@ -72,6 +71,8 @@ class Recording {
     gpu::View scalar = {};
     gpu::View next = {};
     const ops::Matrix* matrix = nullptr;
+
+    TakenStep taken() const { return scalar ? TakenStep::scaled : TakenStep::plain; }
   };
 
   // What the per-layer inputs are made of: a part of the table, and h projected.
@@ -90,8 +91,8 @@ class Recording {
   Result<void> argmax(gpu::CommandList& commands, const RowSet& rows);
   Result<void> sample(gpu::CommandList& commands, const RowSet& rows);
 
-  // As the operator has it, and as the device does it.
-  Result<ops::Linear> multiplication(const RowSet& rows, const Product& product);
+  // As the operator has it, and as the device does it after such a residual step.
+  Result<ops::Linear> multiplication(const RowSet& rows, const Product& product, TakenStep step);
   // With the residual step that it takes, if that is left to it.
   Result<void> linear(gpu::CommandList& commands, const RowSet& rows, const Product& product);
   // Rows of f32, column by column, to int8.

@@ -70,14 +70,15 @@ Result<void> Target::suit(ops::Linear& op, TakenStep step) {
   cut(op);
   if (op.rows != ops::RowRoute::one) return {};
   const std::string shape = ops::shape(op);
-  TRY_ASSIGN(bool same, is_identical(shape, [&] { return ops::RowCheck::begin(device_, op); }));
-  if (step != TakenStep::none && ops::takes_norm(op)) {
-    TRY_ASSIGN(const bool same_step, is_identical(shape + " after a step", [&] {
+  bool same = true;
+  if (step == TakenStep::none || !ops::takes_norm(op)) {
+    TRY_ASSIGN(same, is_identical(shape, [&] { return ops::RowCheck::begin(device_, op); }));
+  } else {
+    TRY_ASSIGN(same, is_identical(shape + " after a step", [&] {
                  return ops::NormCheck::begin(device_, op,
                                               static_cast<float>(config_.rms_norm_epsilon),
                                               step == TakenStep::scaled);
                }));
-    same &= same_step;
   }
   if (!same) op.rows = ops::RowRoute::few;
   return {};

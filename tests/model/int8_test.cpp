@@ -7,7 +7,6 @@
 #include <map>
 
 #include "model/models.h"
-#include "model/target_sequence.h"
 #include "ops/quantize/quantize.h"
 #include "support/compare.h"
 #include "support/device.h"
@@ -141,38 +140,6 @@ TEST_P(Int8, ATextIsAsLikelyAsInF32) {
   EXPECT_NEAR(loss, text.at("mean_nll").get<double>(), 3e-3);
   // In perplexity 0.5 %, which is what int8 may cost.
   EXPECT_NEAR(loss, text.at("mean_nll_f32").get<double>(), 5e-3);
-}
-
-// Where a device gave a product with its residual step other bits than both apart, single rows
-// would take them apart: the model is the same.
-TEST(Int8Routes, ResidualStepsInProductsAndApartHaveTheSameBits) {
-  const auto make = [](bool force) {
-    return make_target(atlas(), test_device(),
-                       {.capacity = {.context = 64, .activations = ops::Activations::int8},
-                        .force_few_rows = force});
-  };
-  const auto own = make(false), forced = make(true);
-  const auto in_own = expect_value(model::TargetSequence::make(*own));
-  const auto in_forced = expect_value(model::TargetSequence::make(*forced));
-  EXPECT_TRUE(expect_value(in_own->prepare(true)));
-  EXPECT_TRUE(expect_value(in_forced->prepare(true)));
-  EXPECT_EQ(own->shapes_different(), 0u);
-  EXPECT_EQ(forced->shapes_different(), own->shapes_tried());
-  const auto steps = [](const model::TargetSequence& sequence) {
-    size_t count = 0;
-    for (const gpu::CommandList* list : sequence.method("decode")) {
-      for (const gpu::DispatchInfo& dispatch : list->dispatches()) {
-        count += dispatch.kernel.starts_with("linear_norm");
-      }
-    }
-    return count;
-  };
-  const spec::Config& config = atlas().config;
-  EXPECT_EQ(steps(*in_own), 2 * config.layers.size() - 2) << "all but at the ends of two lists";
-  EXPECT_EQ(steps(*in_forced), 0u);
-  const std::vector<uint32_t> ids{2, 300, 301, 302, 303};
-  EXPECT_EQ(greedy(*in_own, ids, 4), greedy(*in_forced, ids, 4));
-  EXPECT_TRUE(same_bits(*in_own->logits(), *in_forced->logits()));
 }
 
 }  // namespace
