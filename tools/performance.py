@@ -69,16 +69,16 @@ Build with `make release` and leave the machine to the run. A commit that ends i
 """
 
 MISSING = """\
-What goals of decode miss: a dispatch that does nothing takes 1.7 us, 0.64 ms for the 375 of a token in f32 (of 2.1 ms) and 0.52 ms for
-the 308 with int8 activations (of 1.8). Those that move next to nothing (norms, gates, attention of 512 keys) are six tenths of
-them in f32. What a profile shows beyond the 5 us that each dispatch's pass costs there: in f32 products 1.3 ms, residual steps 0.28,
-attention 0.40, gates 0.16; with int8 products 1.2 ms, half of it with residual steps in them, attention 0.42, gates 0.16. Tried, and
-left out since they gained nothing: keys and values in attention itself (15 dispatches fewer), fewer barriers in attention's combine, x
-read ahead in f32 products, kernels chosen by measurement, residual steps by the last workgroup of the product before
-([operators](operators.md) has each with its figures). Not tried: residual steps in the products of a row of f32.
+What goals of decode miss: a dispatch that does nothing takes 1.7 us, 0.52 ms for the 307 of a token in f32 (of 2.0 ms), and as much for
+the 308 with int8 activations (of 1.8). Those that move next to nothing (gates, attention of 512 keys and what goes with it) are four
+tenths of them. What a profile shows beyond the 5 us that each dispatch's pass costs there: in f32 products 1.5 ms, half of it with
+residual steps in them, attention 0.41, gates 0.16; with int8 products 1.2 ms, attention 0.42, gates 0.16. Tried, and left out since
+they gained nothing: keys and values in attention itself (15 dispatches fewer), fewer barriers in attention's combine, x read ahead in f32
+products, kernels chosen by measurement, other cuts of each product, residual steps by the last workgroup of the product before
+([operators](operators.md) has each with its figures).
 
-A round with two drafts has 78 dispatches more than a token in f32, which are the drafts', 36 each, and what joins them (with int8 it
-has 68 residual steps of its own besides). Of a prefill in f32 tiled products take 78 % of a profile, at 18 to 25 TFLOPS; with
+A round with two drafts has 146 dispatches more than a token: the drafts', 36 each, what joins them, and 68 residual steps, since the
+products of three rows do not take them. Of a prefill in f32 tiled products take 79 % of a profile, at 18 to 25 TFLOPS; with
 int8 they take 59 %, 18 of them for the per-layer inputs in f32, and attention 9 %. A load is a copy out of the page cache, SHA-256 on all
 cores and a copy to the GPU, and differs from host to host.
 """
@@ -90,7 +90,7 @@ tokens, and 1024 would take more than 128 MiB of memory. Whoever has long prompt
 """
 
 LIBRARIES = """\
-At E2B's size. The first is the default: wgpu-native decodes 1 to 2 % faster and leaves more of the thread's time, but Dawn
+At E2B's size. The first is the default: wgpu-native decodes 1 to 3 % faster and leaves more of the thread's time, but Dawn
 has its kernels ready sooner on a first start, and is what Chromium runs, so that the engine and the browser share one compiler of
 kernels. `make test-wgpu` runs the tests with the other.
 """
