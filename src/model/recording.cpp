@@ -28,14 +28,15 @@ constexpr std::string_view per_layer_table = "qkv", projected = "q", mlp_inside 
 
 Recording::Recording(gpu::Device& device, const spec::Config& config, const Plan& plan,
                      const DeviceWeights& weights, const Buffers& scratch, const Buffers& sequence,
-                     Suit suit)
+                     Suit suit, bool leaves_steps)
     : device_(device),
       config_(config),
       plan_(plan),
       weights_(weights),
       scratch_(scratch),
       sequence_(sequence),
-      suit_(std::move(suit)) {}
+      suit_(std::move(suit)),
+      leaves_steps_(leaves_steps) {}
 
 gpu::View Recording::view(const RowSet& rows, std::string_view buffer) const {
   return scratch_.find(fmt::format("{}.{}", rows.name, buffer))->second.view();
@@ -140,7 +141,7 @@ Result<void> Recording::quantize(gpu::CommandList& commands, const RowSet& rows,
 Result<void> Recording::branch(gpu::CommandList& commands, const RowSet& rows, Product product,
                                const Step& step, const std::optional<Product>& next) {
   bool is_left = false;
-  if (next) {
+  if (next && leaves_steps_) {
     TRY_ASSIGN(const ops::Linear op, multiplication(rows, *next, step.taken()));
     is_left = ops::takes_norm(op);
   }
@@ -313,12 +314,18 @@ Recording::Product Recording::qkv(const RowSet& rows, uint32_t layer) const {
 
 Recording::Product Recording::gate_up(const RowSet& rows, uint32_t layer) const {
   const ops::Matrix& gate_up = weights(layer, "gate_up");
+  const ops::RowFormat x_format = row_format(rows, gate_up);
+  ops::RowFormat y_format = row_format(rows, weights(layer, "down"));
+  // No product writes it so of rows of int8.
+  if (y_format == ops::RowFormat::lanes && x_format == ops::RowFormat::int8) {
+    y_format = ops::RowFormat::columns;
+  }
   return {.weights = gate_up,
           .epilogue = ops::Epilogue::gelu_pair,
           .x = view(rows, "normed"),
-          .x_format = row_format(rows, gate_up),
+          .x_format = x_format,
           .y = view(rows, mlp_inside),
-          .y_format = row_format(rows, weights(layer, "down"))};
+          .y_format = y_format};
 }
 
 Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer,

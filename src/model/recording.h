@@ -30,7 +30,7 @@ class Recording {
  public:
   Recording(gpu::Device& device, const spec::Config& config, const Plan& plan,
             const DeviceWeights& weights, const Buffers& scratch, const Buffers& sequence,
-            Suit suit);
+            Suit suit, bool leaves_steps);
 
   // Token ids to h, normed and the per-layer inputs of the first `layers` layers.
   Result<gpu::CommandList> inputs(const RowSet& rows, uint32_t layers);
@@ -123,6 +123,7 @@ class Recording {
   const Buffers& scratch_;
   const Buffers& sequence_;
   Suit suit_;
+  bool leaves_steps_;
   // Of few rows, h moves from one buffer to the other where a kernel that all of its workgroups
   // read it in writes the next one.
   std::string_view h_ = "h", next_h_ = "other_h";

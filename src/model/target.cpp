@@ -74,10 +74,11 @@ Result<void> Target::suit(ops::Linear& op, TakenStep step) {
   if (step == TakenStep::none || !ops::takes_norm(op)) {
     TRY_ASSIGN(same, is_identical(shape, [&] { return ops::RowCheck::begin(device_, op); }));
   } else {
-    TRY_ASSIGN(same, is_identical(shape + " after a step", [&] {
+    const bool scaled = step == TakenStep::scaled;
+    const std::string name = shape + (scaled ? " after a scaled step" : " after a step");
+    TRY_ASSIGN(same, is_identical(name, [&] {
                  return ops::NormCheck::begin(device_, op,
-                                              static_cast<float>(config_.rms_norm_epsilon),
-                                              step == TakenStep::scaled);
+                                              static_cast<float>(config_.rms_norm_epsilon), scaled);
                }));
   }
   if (!same) op.rows = ops::RowRoute::few;

@@ -22,6 +22,9 @@ struct TargetOptions {
   // Takes every shape's rows for different in bits, so that single rows run by the kernels for
   // several.
   bool force_few_rows = false;
+  // Whether products of single rows do the residual steps before them; none: on a GPU. On a
+  // software adapter what each of a product's workgroups does costs more than a dispatch.
+  std::optional<bool> leave_steps;
 };
 
 class Target : public Model {
@@ -55,11 +58,12 @@ class Target : public Model {
   const std::map<std::string, ops::Linear>& products() const { return products_; }
   // Cuts a product of few rows.
   void cut(ops::Linear& op);
-  // The same, and gives one of a single row its route. A row must have the same bits alone and
-  // beside others, or single rows take the route for several. A shape that was not asked for before
-  // is taken to be the same until `try_rows` has tried it. So must one be whose x a residual step
-  // yields, with the step in the product's kernel and before it.
+  // The same, and gives one of a single row its route. A row must have the same bits alone, with
+  // the residual step that its product takes, and beside others, with the step before it, or single
+  // rows take the route for several. A shape that was not asked for before is taken to be the same
+  // until `try_rows` has tried it.
   Result<void> suit(ops::Linear& op, TakenStep step);
+  bool leaves_steps() const { return options_.leave_steps.value_or(!device_.info().software); }
   // Tries the device with all shapes that were asked for. True once all are known; with `wait` they
   // are.
   Result<bool> try_rows(bool wait);
@@ -84,7 +88,7 @@ class Target : public Model {
   Buffers scratch_;
   ops::Tilings tilings_;
   std::map<std::string, ops::Linear> products_;
-  // By shape; " after a step" where the product takes a residual step.
+  // By shape, and whether the product takes a residual step, and what kind.
   std::map<std::string, bool> identical_;
   std::deque<std::pair<std::string, std::variant<ops::RowCheck, ops::NormCheck>>> untried_;
 };

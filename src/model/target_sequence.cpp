@@ -50,9 +50,11 @@ Result<std::unique_ptr<TargetSequence>> TargetSequence::make(Target& target) {
 }
 
 Result<bool> TargetSequence::prepare(bool wait) {
-  TRY_ASSIGN(const bool tried, target_.try_rows(wait));
-  if (!tried) return false;
-  if (target_.shapes_different() != different_) {
+  while (true) {
+    TRY_ASSIGN(const bool tried, target_.try_rows(wait));
+    if (!tried) return false;
+    if (target_.shapes_different() == different_) break;
+    // It may ask for shapes that are not tried yet.
     forget_recording();
     TRY(record());
   }
@@ -78,9 +80,10 @@ Result<void> TargetSequence::record() {
             "chunk_step"};
   score_ = {"score", plan.score_rows, ops::RowRoute::many, ops::AttentionRoute::whole,
             "chunk_step"};
-  Recording recording(target_.device(), target_.config(), plan, target_.weights(),
-                      target_.scratch(), buffers_,
-                      [this](ops::Linear& op, TakenStep step) { return target_.suit(op, step); });
+  Recording recording(
+      target_.device(), target_.config(), plan, target_.weights(), target_.scratch(), buffers_,
+      [this](ops::Linear& op, TakenStep step) { return target_.suit(op, step); },
+      target_.leaves_steps());
   const uint32_t owning = target_.config().owning_layers();
   const uint32_t layers = static_cast<uint32_t>(target_.config().layers.size());
   TRY(keep(chunk_lists_, recording.inputs(chunk_, owning)));

@@ -35,6 +35,10 @@ class Constants {
                        epilogue == Epilogue::none ? "" : " ",
                        epilogue == Epilogue::none ? "" : name(epilogue));
   }
+  // How few rows are multiplied: "units lanes=16"
+  std::string lanes() const {
+    return fmt::format("{}lanes={}", (*this)["WORDS"] == 4 ? "units " : "", (*this)["LANES"]);
+  }
 
  private:
   const Route& route_;
@@ -92,23 +96,20 @@ constexpr Shape shapes[] = {
      }},
 #endif
     {"linear_row",
-     [](const Constants& c) {
-       return fmt::format("{} m={} lanes={}", c.product(), c["M"], c["LANES"]);
-     }},
+     [](const Constants& c) { return fmt::format("{} m={} {}", c.product(), c["M"], c.lanes()); }},
     {"linear_int8",
      [](const Constants& c) {
-       return fmt::format("{}{} m={} lanes={}", c.product(), c["Y_INT8"] != 0 ? " to int8" : "",
-                          c["M"], c["LANES"]);
+       return fmt::format("{}{} m={} {}", c.product(), c["Y_INT8"] != 0 ? " to int8" : "", c["M"],
+                          c.lanes());
      }},
     {"linear_norm",
      [](const Constants& c) {
-       return fmt::format("{}{} lanes={}", c.product(), c["SCALED"] != 0 ? " scaled" : "",
-                          c["LANES"]);
+       return fmt::format("{}{} {}", c.product(), c["SCALED"] != 0 ? " scaled" : "", c.lanes());
      }},
     {"linear_norm_int8",
      [](const Constants& c) {
-       return fmt::format("{}{}{} lanes={}", c.product(), c["SCALED"] != 0 ? " scaled" : "",
-                          c["Y_INT8"] != 0 ? " to int8" : "", c["LANES"]);
+       return fmt::format("{}{}{} {}", c.product(), c["SCALED"] != 0 ? " scaled" : "",
+                          c["Y_INT8"] != 0 ? " to int8" : "", c.lanes());
      }},
     {"linear_tiled", [](const Constants& c) { return c.product(); }},
     {"linear_tiled_int8", [](const Constants& c) { return c.product(); }},

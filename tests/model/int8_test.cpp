@@ -81,6 +81,27 @@ TEST_P(Int8Steady, SmallModelIsThatOfTransformers) {
   expect_steady(*made, "small", GetParam());
 }
 
+// Where only some matrices are quantized, each product finds its rows in the format that it reads.
+TEST(Int8Mixed, WithSomeMatricesOfF32TheDeviceIsTheReference) {
+  const nlohmann::json& small = golden().index().at("small");
+  const std::vector<uint32_t> ids = golden().ids("small.ids");
+  for (const char* floats : {"qkv", "output", "gate_up", "down"}) {
+    const GridModel model{*spec::read_config(small.at("config").dump(), "small"), small.at("seed"),
+                          floats};
+    const auto logits = [&](Place place) {
+      const auto made = make_model(
+          model, place, {.context = 32, .input_bound = 32, .activations = ops::Activations::int8});
+      const auto sequence = make_sequence(*made);
+      std::vector<float> all = logits_after(*sequence, ids);
+      const std::vector<float> one =
+          logits_after(*sequence, std::span(ids).first(1), static_cast<uint32_t>(ids.size()));
+      all.insert(all.end(), one.begin(), one.end());
+      return all;
+    };
+    EXPECT_TRUE(close(logits(Place::gpu_f32), logits(Place::cpu), stray)) << floats;
+  }
+}
+
 // Decode's kernels for few rows, and prefill's for many.
 TEST_P(Int8Steady, RowByRowIsThePrompt) {
   const auto sequence = make_sequence(atlas_at(GetParam()));

@@ -212,15 +212,20 @@ void HashModel::fill(model::Model& model) const {
   fill_with_hashes(spec::tensors(config), seed, model);
 }
 
+spec::WeightType GridModel::type(const spec::Tensor& tensor) const {
+  const bool is_float = !floats.empty() && tensor.name.ends_with(floats);
+  return is_float ? spec::WeightType::f32 : grid_type(tensor);
+}
+
 model::TensorTypes GridModel::types() const {
   model::TensorTypes types;
-  for (const spec::Tensor& tensor : spec::tensors(config)) types[tensor.name] = grid_type(tensor);
+  for (const spec::Tensor& tensor : spec::tensors(config)) types[tensor.name] = type(tensor);
   return types;
 }
 
 void GridModel::fill(model::Model& model) const {
   for (const spec::Tensor& tensor : spec::tensors(config)) {
-    const spec::WeightType type = grid_type(tensor);
+    const spec::WeightType type = this->type(tensor);
     if (type == spec::WeightType::f32) {
       fill_with_hashes({tensor}, seed, model);
       continue;

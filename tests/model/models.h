@@ -33,6 +33,8 @@ struct HashModel {
 struct GridModel {
   spec::Config config;
   uint32_t seed = 0;
+  std::string_view floats = {};  // matrices whose names end so are f32
+  spec::WeightType type(const spec::Tensor& tensor) const;
   model::TensorTypes types() const;
   void fill(model::Model& model) const;
 };

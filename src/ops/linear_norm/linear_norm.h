@@ -38,8 +38,8 @@ constexpr uint32_t most_group_rows = 4 * linear_norm_workgroup;
 Route linear_norm_route(const LinearNorm& op, const gpu::AdapterInfo& adapter);
 Result<void> record(gpu::CommandList& commands, const LinearNorm& op);
 
-// Runs the step in the product and before it, of the route `few`, once on fixed data. The device
-// must outlive it.
+// Runs the step in the product once on fixed data, and the step before the product of the route
+// `few`, all of whose rows are that same row. The device must outlive it.
 class NormCheck {
  public:
   // `product` as LinearNorm has it, its branch at branch_begin, and whether there is a scalar. Asks
@@ -50,8 +50,8 @@ class NormCheck {
   NormCheck& operator=(NormCheck&&) noexcept;
   ~NormCheck();
 
-  // Whether both have the same bits; said once. Goes on with the check, and says nothing while the
-  // device is not done, but for `wait`.
+  // Whether all rows have the same bits; said once. Goes on with the check, and says nothing while
+  // the device is not done, but for `wait`.
   Result<std::optional<bool>> identical(bool wait);
 
  private:

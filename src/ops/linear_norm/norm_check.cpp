@@ -46,7 +46,7 @@ Result<NormCheck> NormCheck::begin(gpu::Device& device, const Linear& product, f
                          .next_weight = some,
                          .y = {},
                          .y_format = product.x_format,
-                         .max_rows = 1});
+                         .max_rows = product.few_rows});
   check.product_.rows = RowRoute::few;
   few = linear_route(check.product_, product.weights.parts[0], device.info());
   // As many as have the outputs of one workgroup of the step in the product.
@@ -60,52 +60,57 @@ Result<NormCheck> NormCheck::begin(gpu::Device& device, const Linear& product, f
 }
 
 Result<void> NormCheck::submit() {
-  const uint32_t columns = product_.weights.columns;
-  const auto floats = [&](size_t count) -> Result<gpu::Buffer> {
-    const std::vector<float> values = fixed_floats(count);
+  const uint32_t columns = product_.weights.columns, rows = product_.few_rows;
+  const std::vector<float> stream_row = fixed_floats(branch_begin(columns) + columns);
+  const auto repeated = [&](uint64_t begin) {
+    std::vector<float> all;
+    for (uint32_t row = 0; row < rows; ++row) {
+      const auto first = stream_row.begin() + static_cast<ptrdiff_t>(begin);
+      all.insert(all.end(), first, first + columns);
+    }
+    return all;
+  };
+  const auto floats = [&](const std::vector<float>& values) {
     return upload(*device_, std::as_bytes(std::span(values)));
   };
-  const Step one{.rows = 1};
-  const uint64_t y_bytes = uint64_t{outputs(product_)} * sizeof(float);
+  const auto empty = [&](uint64_t count) {
+    return device_->make_buffer(count * sizeof(float), "norm check");
+  };
+  const Step step_value{.rows = rows};
   TRY_ASSIGN(const FixedWeights weights,
              FixedWeights::make(*device_, product_.weights.type,
                                 std::min(product_.weights.rows, most_group_rows), columns));
-  TRY_ASSIGN(const gpu::Buffer step, upload(*device_, std::as_bytes(std::span(&one, 1))));
-  TRY_ASSIGN(const gpu::Buffer stream, floats(branch_begin(columns) + columns));
-  TRY_ASSIGN(const gpu::Buffer vector, floats(columns));
-  TRY_ASSIGN(const gpu::Buffer h, device_->make_buffer(columns * sizeof(float), "norm check"));
-  TRY_ASSIGN(const gpu::Buffer x, device_->make_buffer(columns * sizeof(float), "norm check"));
-  TRY_ASSIGN(const gpu::Buffer y, device_->make_buffer(y_bytes, "norm check"));
-  TRY_ASSIGN(const gpu::Buffer expected, device_->make_buffer(y_bytes, "norm check"));
+  TRY_ASSIGN(const gpu::Buffer step, upload(*device_, std::as_bytes(std::span(&step_value, 1))));
+  TRY_ASSIGN(const gpu::Buffer vector, floats(fixed_floats(columns)));
+  TRY_ASSIGN(const gpu::Buffer stream, floats(stream_row));
+  TRY_ASSIGN(const gpu::Buffer next_h, empty(columns));
+  TRY_ASSIGN(const gpu::Buffer y, empty(outputs(product_)));
+  TRY_ASSIGN(const gpu::Buffer h, floats(repeated(0)));
+  TRY_ASSIGN(const gpu::Buffer branch, floats(repeated(branch_begin(columns))));
+  TRY_ASSIGN(const gpu::Buffer x, empty(uint64_t{rows} * columns));
+  TRY_ASSIGN(const gpu::Buffer expected, empty(uint64_t{rows} * outputs(product_)));
   auto& [together, add_norm, few, read, read_expected] = *ways_;
   const gpu::Binding uniform = gpu::uniform(step.view()), any = gpu::read(vector.view());
   const gpu::Binding values = gpu::read(weights.values.view());
   const gpu::Binding scales = gpu::read(weights.bound_scales());
-  {
-    gpu::CommandList commands(*device_);
-    TRY(dispatch(commands, together,
-                 {uniform, values, scales, gpu::read(stream.view()), any, any, any,
-                  gpu::read_write(h.view()), gpu::read_write(y.view())}));
-    TRY_ASSIGN(read, run(commands, y.view()));
-  }
-  const gpu::View branch_view =
-      stream.view().part(branch_begin(columns) * sizeof(float), columns * sizeof(float));
-  const std::vector<float> before = fixed_floats(columns);
-  TRY(device_->write(h.view(), std::as_bytes(std::span(before))));
-  gpu::CommandList commands(*device_);
-  TRY(dispatch(commands, add_norm,
-               {uniform, gpu::read(branch_view), any, any, gpu::read_write(h.view()), any,
+  gpu::CommandList in_product(*device_), before(*device_);
+  TRY(dispatch(in_product, together,
+               {uniform, values, scales, gpu::read(stream.view()), any, any, any,
+                gpu::read_write(next_h.view()), gpu::read_write(y.view())}));
+  TRY(dispatch(before, add_norm,
+               {uniform, gpu::read(branch.view()), any, any, gpu::read_write(h.view()), any,
                 gpu::read_write(x.view())}));
   TRY(dispatch(
-      commands, few,
+      before, few,
       {uniform, values, scales, gpu::read(x.view()), any, gpu::read_write(expected.view())}));
-  TRY_ASSIGN(read_expected, run(commands, expected.view()));
+  TRY_ASSIGN(read, run(in_product, y.view()));
+  TRY_ASSIGN(read_expected, run(before, expected.view()));
   return {};
 }
 
 Result<gpu::Readback> NormCheck::run(const gpu::CommandList& commands, gpu::View y) {
   gpu::Submission submission;
-  submission.items.push_back({&commands, {1, 1}});
+  submission.items.push_back({&commands, {product_.few_rows, 1}});
   submission.read_back = y;
   return device_->submit(submission);
 }
@@ -121,7 +126,10 @@ Result<std::optional<bool>> NormCheck::identical(bool wait) {
   }
   TRY_ASSIGN(const std::vector<std::byte> y, ways_->y->take());
   TRY_ASSIGN(const std::vector<std::byte> expected, ways_->expected->take());
-  return y == expected;
+  for (auto row = expected.begin(); row != expected.end(); row += std::ssize(y)) {
+    if (!std::equal(y.begin(), y.end(), row)) return false;
+  }
+  return true;
 }
 
 }  // namespace tandem::ops
