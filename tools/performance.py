@@ -20,7 +20,7 @@ PAGE = """\
 
 <!-- Made by tools/performance.py from bench/results; its text is in that script. -->
 
-Every figure here comes from a file in `bench/results`, which holds each sample. It describes the artifact,
+Every figure in a table here comes from a file in `bench/results`, which holds each sample. It describes the artifact,
 device, driver and commit that are named beside it, and no others.
 
 ## Method
@@ -32,7 +32,8 @@ device, driver and commit that are named beside it, and no others.
     tools/performance.py
 
 - **Load** is reading, verifying and writing all weights; **compile** is kernels and recorded methods, with whatever the
-  driver has cached from earlier runs. **First token** is the first generation after them, with nothing warm.
+  driver has cached from earlier runs. **First token** is the first generation after them, with nothing warm; among the goals and
+  where libraries are compared, it is that of a prefill, warm.
 - **Prefill** at n tokens: n divided by the time from the call until the first token is read back.
 - **Decode** at depth d: a prompt of d tokens, then the rate from the first token to the last.
 - Each rate is the median of its samples (five by default; smallest and largest beside it), after 200 ms of the same
@@ -62,6 +63,8 @@ device, driver and commit that are named beside it, and no others.
   GPU process. On a software adapter that process has the same cores.
 - Software adapters compute on the processor. Their figures say nothing of a GPU.
 
+`tandem inspect ARTIFACT --census` says of each method how many dispatches it has, and the bytes that they must move and have bound.
+
 `make bench` measures the machine it runs on and prints each figure beside the last recorded one; `bench/peers/` runs a
 llama.cpp of your own on the same geometry.
 
@@ -71,22 +74,24 @@ Build with `make release` and leave the machine to the run. A commit that ends i
 MISSING = """\
 What goals of decode miss: a dispatch that does nothing takes 1.7 us, 0.52 ms for the 307 of a token in f32 (of 2.0 ms), and as much for
 the 308 with int8 activations (of 1.8). Those that move next to nothing (gates, attention of 512 keys and what goes with it) are four
-tenths of them. What a profile shows beyond the 5 us that each dispatch's pass costs there: in f32 products 1.5 ms, half of it with
+tenths of them. What a profile, in which no two dispatches overlap, shows beyond the 5 us that each one's pass costs there: in f32 products 1.5 ms, half of it with
 residual steps in them, attention 0.41, gates 0.16; with int8 products 1.2 ms, attention 0.42, gates 0.16. Tried, and left out since
 they gained nothing: keys and values in attention itself (15 dispatches fewer), fewer barriers in attention's combine, x read ahead in f32
 products, kernels chosen by measurement, other cuts of each product, residual steps by the last workgroup of the product before
 ([operators](operators.md) has each with its figures).
 
 A round with two drafts has 146 dispatches more than a token: the drafts', 36 each, what joins them, and 68 residual steps, since the
-products of three rows do not take them. Of a prefill in f32 tiled products take 79 % of a profile, at 18 to 25 TFLOPS; with
-int8 they take 59 %, 18 of them for the per-layer inputs in f32, and attention 9 %. A load is a copy out of the page cache, SHA-256 on all
+products of three rows do not take them. Of a prefill of 128 tokens in f32 tiled products take 79 % of a profile (at 512 rows they reach 18 to 25
+TFLOPS, [operators](operators.md)); with
+int8 they take 60 %, 19 of them for the per-layer inputs in f32, and attention 9 %. A load is a copy out of the page cache, SHA-256 on all
 cores and a copy to the GPU, and differs from host to host.
 """
 
 CHUNKS = """\
-At E2B's size, by the rows of a chunk (`--input-bound`). Longer chunks read the weights less often and fill the GPU better, but hold
+At E2B's size, without an assistant, by the rows of a chunk (`--input-bound`). Longer chunks read the weights less often and fill the GPU better, but hold
 more rows at once. An artifact says 512 unless its export was asked for another bound: more gain next to nothing for a prompt of 512
-tokens, and 1024 would take more than 128 MiB of memory. Whoever has long prompts and the memory opens the engine with 2048.
+tokens (2048 are cut for as many, and lose 9 %), and 1024 would take more than 128 MiB of memory. Whoever has long prompts and the memory
+opens the engine with 2048.
 """
 
 LIBRARIES = """\
@@ -238,7 +243,8 @@ def profile(path, result):
             rows.append(row(f"{len(rest)} others", sum(kernel["calls"] for kernel in rest),
                             sum(kernel["time_ns"] for kernel in rest), None))
         rows.append(row("total", method["calls"], method["time_ns"], None))
-        yield table([method["method"], "calls", f"us/{method['unit']}", "GB/s", "share"], rows)
+        tokens = f" of {result['prompt_tokens']}" if method["method"] == "prefill" and "prompt_tokens" in result else ""
+        yield table([method["method"] + tokens, "calls", f"us/{method['unit']}", "GB/s", "share"], rows)
         drafting = method.get("drafting_ns")
         yield f"Between dispatches: {method['gap_ns'] / method['runs'] / 1e3:.1f} us." + (
             f" Of the total, drafting takes {drafting / method['runs'] / 1e3:.1f} us, {100 * drafting / method['time_ns']:.1f}%.\n"
@@ -300,7 +306,7 @@ def figures(result):
     return found
 
 
-# What is wanted at E2B's size on an H200: figure, at least, goal.
+# What is wanted at E2B's size on an H200: figure, must, goal.
 RATES = {
     "f32": (
         ("decode at 512, tokens/s", 450, 540), ("decode at 2048, tokens/s", 440, 530), ("decode at 8192, tokens/s", 420, 500),
@@ -341,15 +347,16 @@ def goals_of(result):
     def reached(name):
         if name not in found:
             return "-"
-        bounds = [(text, bound) for text, bound in (("goal", goal), ("at least", least)) if bound is not None]
+        bounds = [(text, bound) for text, bound in (("goal", goal), ("must", must)) if bound is not None]
         better = (lambda bound: found[name] <= bound) if name.startswith("<") else (lambda bound: found[name] >= bound)
         return next((text for text, bound in bounds if better(bound)), "no")
 
     rows = []
-    for name, least, goal in RATES[activations(result)] + GOALS:
-        rows.append([name.removeprefix("< "), number(least), number(goal), number(found.get(name)), reached(name)])
+    for name, must, goal in RATES[activations(result)] + GOALS:
+        bounds = [("≤ " if name.startswith("<") and bound is not None else "") + number(bound) for bound in (must, goal)]
+        rows.append([name.removeprefix("< "), *bounds, number(found.get(name)), reached(name)])
     return [f"## Goals with {activations(result)} activations\n\nAt E2B's size, as of {result['date'][:10]} on {result['device']['adapter']}:\n",
-            table(["figure", "at least", "goal", "measured", "reached"], rows)]
+            table(["figure", "must", "goal", "measured", "reached"], rows)]
 
 
 def libraries(results):
@@ -462,7 +469,8 @@ def against(root, path):
     origins = [f"{r['device']['adapter']}, {r['date'][:10]}, {r['commit']}" for r in (recorded, result)]
     rows = [[name.removeprefix("< "), number(before.get(name)), number(now[name]),
              f"{now[name] / before[name]:.2f}" if before.get(name) else "-"] for name in now]
-    return table(["figure", *origins, "ratio"], rows)
+    hint = "The figures of a software adapter say nothing of a GPU.\n\n" if result["device"]["software"] else ""
+    return hint + table(["figure", *origins, "ratio"], rows)
 
 
 def main(arguments):

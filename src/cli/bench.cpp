@@ -219,7 +219,8 @@ Command bench(CLI::App& parent) {
       "its samples after 200 ms of the same work. A prefill ends when its first token is read.\n"
       "With an assistant, answers to questions, profiles of countries and free text are decoded "
       "with "
-      "MTP and without, in turn; so are tokens at an acceptance that is forced.\n"
+      "MTP and without, in turn; so are tokens at an acceptance that is forced. --drafts 0 leaves "
+      "all that out.\n"
       "Example: tandem bench ARTIFACT --depths 128,2048 --repeat 5 --json result.json");
   return {app, [flags, app] { return run(*flags, *app); }};
 }

@@ -94,6 +94,10 @@ constexpr Shape shapes[] = {
                           c["ADD"] != 0 ? " add" : "", c["SCALED"] != 0 ? " scaled" : "",
                           c["LANES"]);
      }},
+    {"scatter",
+     [](const Constants& c) { return fmt::format("{} of {}", c["COUNT"], c["COLUMNS"]); }},
+    {"scatter_fill",
+     [](const Constants& c) { return fmt::format("{} of {}", c["COUNT"], c["COLUMNS"]); }},
 #endif
     {"linear_row",
      [](const Constants& c) { return fmt::format("{} m={} {}", c.product(), c["M"], c.lanes()); }},

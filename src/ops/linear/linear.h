@@ -41,10 +41,13 @@ struct Linear {
   Epilogue epilogue = Epilogue::none;
   RowRoute rows = RowRoute::one;
   float softcap = 0;
-  uint32_t few_rows = 4;   // 2 to 4
-  uint32_t lanes = 0;      // that share a weight row in `one` and `few`, and
-  uint32_t workgroup = 0;  // invocations: powers of two up to 256, and
-  uint32_t ahead = 0;  // how many pieces they read ahead, up to 4; 0: as suits shape and adapter
+  uint32_t few_rows = 4;  // 2 to 4
+  // How many lanes share a weight row in `one` and `few`, in workgroups of how many invocations,
+  // both powers of two up to 256, and how often they read pieces, or units, ahead of their use, up
+  // to 4. 0: as suits shape and adapter.
+  uint32_t lanes = 0;
+  uint32_t workgroup = 0;
+  uint32_t ahead = 0;
   // Matrices of so many rows, or columns, and more take whole units of 32 columns at a time: q4_0
   // where x is in lane order, or where it is int8.
   uint32_t unit_rows = 12288;

@@ -2,7 +2,7 @@
 //   d = largest |x| / 127,  q = round(x * (127 / largest |x|)), halves to even,
 // so that a product reads d q in place of x. Rows turn from f32, column by column, to
 // RowFormat::int8 (op.h) where they lie. A unit with something that is not finite has a d that is
-// not. `AddNorm`, `Attention` and `Linear` can write that format themselves.
+// not. `AddNorm`, `Attention`, `Linear` and `LinearNorm` can write that format themselves.
 #pragma once
 
 #include "ops/op.h"
