@@ -5,7 +5,7 @@
 
 MODEL.gguf: the model that Tandem measured, or random weights in its geometry (random_gguf.py). llama-bench computes its rates
 without choosing tokens; llama-server answers requests one by one, greedily. All layers and tables are put on the GPU. The
-figures are the programs' own. NAME: the artifact whose last recorded bench stands beside them (e2b).
+figures are the programs' own. NAME: the artifact whose last recorded benches stand beside them (e2b).
 """
 
 import argparse
@@ -97,21 +97,21 @@ def serve(model, repeat):
 
 def main(arguments):
     parser = argparse.ArgumentParser(description="Measures a llama.cpp of your own beside what Tandem recorded.")
-    parser.add_argument("model", type=pathlib.Path)
+    parser.add_argument("model", type=pathlib.Path, help="a GGUF file: the model, or what random_gguf.py made in its geometry")
     parser.add_argument("--against", default="e2b", metavar="NAME", help="the artifact of the recorded bench (default: e2b)")
     parser.add_argument("--repeat", type=int, default=5, help="samples of each figure (default: 5)")
     flags = parser.parse_args(arguments)
-    if not flags.model.is_file():
-        sys.exit(f"{flags.model}: no such file; bench/peers/random_gguf.py makes one")
     for name in ("llama-bench", "llama-server"):
         program(name)
+    if not flags.model.is_file():
+        sys.exit(f"{flags.model}: no such file; bench/peers/random_gguf.py makes one")
     results = [performance.load(path) for path in sorted((ROOT / "bench" / "results").glob("*.json"))]
-    recorded = performance.newest(results, flags.against)
-    if recorded is None:
+    recorded = {rows: result for rows in performance.RATES if (result := performance.newest(results, flags.against, rows=rows))}
+    if not recorded:
         sys.exit(f"bench/results has no bench of {flags.against} on a GPU")
-    figures = performance.figures(recorded)
-    columns = {"llama-bench": bench(flags.model, flags.repeat), "llama-server": serve(flags.model, flags.repeat),
-               f"Tandem, {recorded['device']['adapter']}, {recorded['date'][:10]}": figures}
+    columns = {"llama-bench": bench(flags.model, flags.repeat), "llama-server": serve(flags.model, flags.repeat)}
+    for rows, result in recorded.items():
+        columns[f"Tandem, {rows}, {result['device']['adapter']}, {result['date'][:10]}"] = performance.figures(result)
     names = [f"{kind} at {depth}, tokens/s" for kind in ("decode", "prefill") for depth in DEPTHS]
     print(performance.table(["figure", *columns], [[name, *(performance.number(rates.get(name)) for rates in columns.values())]
                                                   for name in names]))

@@ -3,7 +3,8 @@
 
     bench/peers/random_gguf.py ARTIFACT MODEL.gguf
 
-Only the target; its tokenizer has a token for each id and a merge, and is good for nothing else.
+ARTIFACT: its folder; `tandem synthesize --geometry e2b -o ARTIFACT` makes one. Only the target; its tokenizer has a token for each id
+and a merge, and is good for nothing else.
 """
 
 import argparse

@@ -75,20 +75,21 @@ class Peers(unittest.TestCase):
         self.install("llama-bench", BENCH)
         self.install("llama-server", SERVER)
         table = self.run_llamacpp("--repeat", "1")
-        self.assertIn("| figure | llama-bench | llama-server | Tandem, ", table)
+        self.assertIn("| figure | llama-bench | llama-server | Tandem, f32, ", table)
+        self.assertIn(" | Tandem, int8, ", table)
         self.assertIn("| decode at 512, tokens/s | 111 | 99.50 | ", table)
         self.assertIn("| prefill at 512, tokens/s | 1234 | 512 | ", table)
         self.assertIn("| decode at 8192, tokens/s | - | 99.50 | ", table)
 
     def test_what_is_absent_is_named(self):
-        with self.assertRaisesRegex(SystemExit, "model.gguf: no such file"):
-            self.run_llamacpp()
-        self.model.write_bytes(b"GGUF")
         with mock.patch.object(llamacpp.shutil, "which", return_value=None):
             with self.assertRaisesRegex(SystemExit, "llama-bench is not on the PATH"):
                 self.run_llamacpp()
         self.install("llama-bench", "#!/bin/sh\nexit 3\n")
         self.install("llama-server", "#!/bin/sh\nexit 3\n")
+        with self.assertRaisesRegex(SystemExit, "model.gguf: no such file"):
+            self.run_llamacpp()
+        self.model.write_bytes(b"GGUF")
         with self.assertRaisesRegex(SystemExit, "no bench of e9b"):
             self.run_llamacpp("--against", "e9b")
         with self.assertRaisesRegex(SystemExit, "llama-bench failed with 3"):
