@@ -59,7 +59,7 @@ struct Bound {
 
 Bound bind(const Case& c, const Data& data, gpu::Device& device = test::test_device()) {
   // As the model has it: the branch behind h, where a binding may begin.
-  const uint64_t begin = (c.hidden + aligned_floats - 1) / aligned_floats * aligned_floats;
+  const uint64_t begin = branch_begin(c.hidden);
   std::vector<float> stream(begin + c.hidden);
   std::copy(data.h.begin(), data.h.end(), stream.begin());
   std::copy(data.branch.begin(), data.branch.end(), stream.begin() + static_cast<ptrdiff_t>(begin));
