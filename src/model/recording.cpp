@@ -108,8 +108,8 @@ Result<ops::Linear> Recording::multiplication(const RowSet& rows, const Product&
   return op;
 }
 
-Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows,
-                               const Product& product) {
+Result<ops::RowFormat> Recording::linear(gpu::CommandList& commands, const RowSet& rows,
+                                         const Product& product) {
   const TakenStep step = left_ ? left_->taken() : TakenStep::none;
   TRY_ASSIGN(const ops::Linear op, multiplication(rows, product, step));
   if (left_) {
@@ -127,8 +127,11 @@ Result<void> Recording::linear(gpu::CommandList& commands, const RowSet& rows,
   } else {
     TRY(ops::record(commands, op));
   }
-  if (op.y_format == product.y_format) return {};
-  return quantize(commands, rows, ops::outputs(op), op.y);
+  if (op.y_format == product.y_format || product.y_format != ops::RowFormat::int8) {
+    return op.y_format;
+  }
+  TRY(quantize(commands, rows, ops::outputs(op), op.y));
+  return ops::RowFormat::int8;
 }
 
 Result<void> Recording::quantize(gpu::CommandList& commands, const RowSet& rows, uint32_t columns,
@@ -209,7 +212,8 @@ Result<void> Recording::per_layer_context(gpu::CommandList& commands, const RowS
                                            .y = view(rows, per_layer_table),
                                            .max_rows = rows.max_rows}));
   const ops::Matrix projection = weights_.matrix("per_layer_projection").first_rows(layers * width);
-  return linear(commands, rows, {.weights = projection, .x = h(rows), .y = view(rows, projected)});
+  TRY(linear(commands, rows, {.weights = projection, .x = h(rows), .y = view(rows, projected)}));
+  return {};
 }
 
 Result<void> Recording::per_layer_inputs(gpu::CommandList& commands, const RowSet& rows,
@@ -314,25 +318,19 @@ Recording::Product Recording::qkv(const RowSet& rows, uint32_t layer) const {
 
 Recording::Product Recording::gate_up(const RowSet& rows, uint32_t layer) const {
   const ops::Matrix& gate_up = weights(layer, "gate_up");
-  const ops::RowFormat x_format = row_format(rows, gate_up);
-  ops::RowFormat y_format = row_format(rows, weights(layer, "down"));
-  // No product writes it so of rows of int8.
-  if (y_format == ops::RowFormat::lanes && x_format == ops::RowFormat::int8) {
-    y_format = ops::RowFormat::columns;
-  }
   return {.weights = gate_up,
           .epilogue = ops::Epilogue::gelu_pair,
           .x = view(rows, "normed"),
-          .x_format = x_format,
+          .x_format = row_format(rows, gate_up),
           .y = view(rows, mlp_inside),
-          .y_format = y_format};
+          .y_format = row_format(rows, weights(layer, "down"))};
 }
 
 Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint32_t layer,
                             const std::optional<Product>& next) {
   const Product inside = gate_up(rows, layer);
-  TRY(linear(commands, rows, inside));
-  Product down{.weights = weights(layer, "down"), .x = inside.y, .x_format = inside.y_format};
+  TRY_ASSIGN(const ops::RowFormat format, linear(commands, rows, inside));
+  Product down{.weights = weights(layer, "down"), .x = inside.y, .x_format = format};
   if (config_.per_layer_input == 0) {
     return branch(commands, rows, down, last_step(layer, "post_mlp_norm"), next);
   }
@@ -340,7 +338,8 @@ Result<void> Recording::mlp(gpu::CommandList& commands, const RowSet& rows, uint
     return branch(commands, rows, down, {.weight = vector(layer, "post_mlp_norm")}, {});
   }
   down.y = view(rows, "delta");
-  return linear(commands, rows, down);
+  TRY(linear(commands, rows, down));
+  return {};
 }
 
 Recording::Step Recording::last_step(uint32_t layer, std::string_view norm) const {

@@ -93,8 +93,10 @@ class Recording {
 
   // As the operator has it, and as the device does it after such a residual step.
   Result<ops::Linear> multiplication(const RowSet& rows, const Product& product, TakenStep step);
-  // With the residual step that it takes, if that is left to it.
-  Result<void> linear(gpu::CommandList& commands, const RowSet& rows, const Product& product);
+  // With the residual step that it takes, if that is left to it. Returns the format of y: the
+  // product's, or `columns` where nothing writes that one of such rows.
+  Result<ops::RowFormat> linear(gpu::CommandList& commands, const RowSet& rows,
+                                const Product& product);
   // Rows of f32, column by column, to int8.
   Result<void> quantize(gpu::CommandList& commands, const RowSet& rows, uint32_t columns,
                         gpu::View x);
